@@ -1,0 +1,8 @@
+fn main() {
+    scx_cargo::BpfBuilder::new()
+        .expect("scx_cargo: no usable clang; set BPF_CLANG (scripts/setup.sh installs clang-19)")
+        .enable_intf("bpf/intf.h", "bpf_intf.rs")
+        .enable_skel("bpf/main.bpf.c", "bpf")
+        .build()
+        .expect("building bpf/ failed");
+}

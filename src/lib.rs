@@ -1,0 +1,9 @@
+//! scx_temponet: a sched_ext scheduler for work that has deadlines.
+//!
+//! One folder per room, dependencies pointing one way:
+//! `policy` <- `sim`, `agent` <- `cli`; `report` knows data only.
+
+pub mod agent;
+pub mod policy;
+pub mod report;
+pub mod sim;
