@@ -110,7 +110,7 @@ static void complete_job(struct task_struct *p, struct task_ctx *tctx, u64 end)
 	if (!tctx->open)
 		return;
 	tctx->open = false;
-	stats = &this_stats()->class[tctx->job_class & (TN_NR_TIERS - 1)];
+	stats = class_stats(tctx->job_class);
 	response = since(end, tctx->release_at);
 	late = since(end, tctx->deadline_at);
 	stats->response_ns += response;
@@ -133,7 +133,7 @@ static void open_job(struct task_ctx *tctx)
 {
 	tctx->open = true;
 	tctx->job_class = tctx->base;
-	this_stats()->class[tctx->base & (TN_NR_TIERS - 1)].released++;
+	class_stats(tctx->base)->released++;
 }
 
 static void release_job(struct task_ctx *tctx, u64 now)
@@ -245,7 +245,7 @@ static void account(struct task_struct *p, struct task_ctx *tctx, u64 now)
 	tctx->run_from = now;
 	tctx->exec_ns += ran;
 	tctx->burst_exec_ns += ran;
-	this_stats()->class[tctx->run_tier & (TN_NR_TIERS - 1)].run_ns += ran;
+	class_stats(tctx->run_tier)->run_ns += ran;
 	if (tctx->run_tier == TN_BACKGROUND)
 		tctx->vtime += ran * 100 / (p->scx.weight ?: 1);
 	settle_budget(p, tctx, now);

@@ -224,7 +224,7 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 		scx_bpf_task_set_slice(p, TN_SLICE_BOUND);
 	}
 
-	stats = &this_stats()->class[tier & (TN_NR_TIERS - 1)];
+	stats = class_stats(tier);
 	stats->runs++;
 	if (tctx->queued_at) {
 		wait = since(now, tctx->queued_at);

@@ -18,7 +18,9 @@ struct queue {
 	u64 served_at; /* last time one of its tier got to run, or it was empty */
 } __attribute__((aligned(64)));
 
-#define NR_QUEUES ((TN_MAX_DOMS + TN_MAX_CPUS) * TN_NR_TIERS)
+/* (TN_MAX_DOMS + TN_MAX_CPUS) * TN_NR_TIERS, rounded up to a power of two: see
+ * bounded(). */
+#define NR_QUEUES 8192
 
 static struct queue queues[NR_QUEUES];
 
@@ -34,7 +36,7 @@ static u32 pinned_queue(s32 cpu, u32 tier)
 
 static struct queue *queue(u32 id)
 {
-	return &queues[id < NR_QUEUES ? id : 0];
+	return &queues[bounded(id, NR_QUEUES)];
 }
 
 /* Queue ids are DSQ ids. */

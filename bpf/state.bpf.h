@@ -8,6 +8,17 @@
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 
+/*
+ * An index that the verifier believes in, for arrays whose length is a power of
+ * two. The barrier keeps the compiler from proving the mask superfluous and
+ * leaving it out, which it can and the verifier cannot.
+ */
+static __always_inline u32 bounded(u32 index, u32 len)
+{
+	barrier_var(index);
+	return index & (len - 1);
+}
+
 /* Set by userspace before loading. CPUs are listed domain by domain. */
 const volatile u32 nr_cpus = 1;
 const volatile u32 nr_doms = 1;
@@ -118,28 +129,27 @@ struct temponet_cpu_stats cpu_stats[TN_MAX_CPUS];
 
 static struct cpu_ctx *cpu_ctx(s32 cpu)
 {
-	if (cpu < 0 || cpu >= TN_MAX_CPUS)
-		cpu = 0;
-	return &cpu_ctxs[cpu];
+	return &cpu_ctxs[bounded(cpu, TN_MAX_CPUS)];
 }
 
 static struct temponet_cpu_stats *this_stats(void)
 {
-	u32 cpu = bpf_get_smp_processor_id();
-
-	return &cpu_stats[cpu & (TN_MAX_CPUS - 1)];
+	return &cpu_stats[bounded(bpf_get_smp_processor_id(), TN_MAX_CPUS)];
 }
 
 static u32 dom_of(s32 cpu)
 {
-	if (cpu < 0 || cpu >= TN_MAX_CPUS)
-		return 0;
-	return cpu_dom[cpu] & (TN_MAX_DOMS - 1);
+	return bounded(cpu_dom[bounded(cpu, TN_MAX_CPUS)], TN_MAX_DOMS);
 }
 
 static bool pinned(const struct task_struct *p)
 {
 	return p->nr_cpus_allowed == 1 || is_migration_disabled(p);
+}
+
+static struct temponet_class_stats *class_stats(u32 class)
+{
+	return &this_stats()->class[bounded(class, TN_NR_TIERS)];
 }
 
 static u64 since(u64 now, u64 then)
