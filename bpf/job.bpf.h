@@ -213,7 +213,9 @@ static void settle_budget(struct task_struct *p, struct task_ctx *tctx, u64 now)
 
 	if (tctx->base == TN_INFERRED) {
 		if (!tctx->demoted && tctx->exec_ns > tctx->budget_ns) {
+			/* Not a job after all: neither met nor missed. */
 			tctx->demoted = true;
+			tctx->open = false;
 			this_stats()->demotions++;
 		}
 		return;
