@@ -99,7 +99,7 @@ CASES = {
         "rt", "eevdf,scx_bpfland,edf", 6, tasks="5.6/40,7.1/50,8.5/60,11.3/80,14.2/100,17.3/120", hogs=2
     ),
     "overload": Case(
-        "rt", "eevdf,scx_bpfland,fifo-rm,edf", 6, tasks="10.4/40,15.6/60,20.8/80,26/100,31.2/120", pin=True
+        "rt", "eevdf,scx_bpfland,fifo-rm,edf", 6, tasks="13/40,20/60,15/80,25/100,24.5/120", pin=True
     ),
     "throughput": Case("throughput", "eevdf,scx_bpfland,edf", 4),
     "latency": Case("latency", "eevdf,scx_bpfland,edf", 8),

@@ -54,7 +54,7 @@ start_hogs() {
 # CPU seconds that the hogs have had.
 hogs_cpu() {
     local pid ticks=0
-    for pid in $(pidof stress-ng stress-ng-cpu); do
+    for pid in $(pidof stress-ng stress-ng-cpu | tr ' ' '\n' | sort -u); do
         # Past the name in brackets, utime and stime are fields 12 and 13.
         ticks=$((ticks + $(sed 's/.*) //' "/proc/$pid/stat" | awk '{ print $12 + $13 }')))
     done
