@@ -101,7 +101,7 @@ CASES = {
     "overload": Case(
         "rt", "eevdf,scx_bpfland,fifo-rm,edf", 6, tasks="13/40,20/60,15/80,25/100,24.5/120", pin=True
     ),
-    "throughput": Case("throughput", "eevdf,scx_bpfland,edf", 4),
+    "throughput": Case("throughput", "eevdf,scx_bpfland,edf", 3),
     "latency": Case("latency", "eevdf,scx_bpfland,edf", 8),
 }
 
@@ -144,7 +144,7 @@ def make_plan(options, folder):
         lines.append("calibrate")
     # Where hogs or tasks keep the other vCPUs busy, each of them runs at its
     # share of the one clock, and that is what a runtime has to allow for.
-    stretch = 1 if options.pin and not options.hogs else options.cpus
+    stretch = options.stretch or (1 if options.pin and not options.hogs else options.cpus)
     for repeat in range(options.repeats):
         chance = random.Random(options.seed * 1000 + repeat)
         # The first repeat releases all tasks at once: the worst case.
@@ -372,6 +372,7 @@ def parse_arguments():
     parser.add_argument("--cpus", type=int, help="vCPUs of the guest")
     parser.add_argument("--hogs", type=int, help="stress-ng --cpu workers beside the tasks")
     parser.add_argument("--pin", action=argparse.BooleanOptionalAction, default=None, help="tasks on the last CPU only")
+    parser.add_argument("--stretch", type=float, help="by how much declared runtimes exceed the calibrated ones (default: 1 on one CPU, else the number of CPUs)")
     parser.add_argument("--kernel", default="6.18.15", help="as scripts/vm takes it (default: 6.18.15)")
     parser.add_argument("--program", help="the scx_temponet to take along")
     parser.add_argument("--keep", metavar="DIR", help="keep the raw logs there")

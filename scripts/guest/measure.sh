@@ -107,7 +107,7 @@ rt() {
 throughput() {
     local out=$1 cpus=$2 seconds=$3
     stress-ng --switch "$cpus" --timeout "${seconds}s" --metrics-brief >"$out/switch" 2>&1 || fail "stress-ng: $(tail -n 2 "$out/switch")"
-    hackbench -g 2 -f 10 -l "$((100 * seconds))" >"$out/hackbench" 2>&1 || fail "hackbench: $(tail -n 2 "$out/hackbench")"
+    hackbench -g 2 -f 10 -l "$((300 * seconds))" >"$out/hackbench" 2>&1 || fail "hackbench: $(tail -n 2 "$out/hackbench")"
 }
 
 # latency OUT THREADS HOGS SECONDS INTERVAL [RUNTIME:DEADLINE:PERIOD]: cyclictest's
