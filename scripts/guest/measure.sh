@@ -1,0 +1,132 @@
+# shellcheck shell=bash
+# Runs in the guest: the measurements that scripts/compare.py plans. A plan is a
+# bash script that sources this file, calibrates once and calls run_* for every
+# scheduler and repeat. A run leaves its figures in /out/NAME; one that fails
+# leaves the reason in /out/NAME/failed.
+. /tests/lib.sh
+
+# What rt-app has to know of this machine: nanoseconds per loop, measured once
+# while nothing else runs.
+calibrate() {
+    cat >/tmp/calibrate.json <<'JSON'
+{ "global": { "duration": 1, "calibration": "CPU0", "lock_pages": false, "logdir": "/tmp" },
+  "tasks": { "calibrate": { "loop": 1, "run": 1000 } } }
+JSON
+    calibration=$(rt-app /tmp/calibrate.json 2>&1 | sed -n 's/.*pLoad = \([0-9]*\)ns.*/\1/p')
+    [[ -n $calibration ]] || fail "rt-app did not calibrate"
+    echo "$calibration" >/out/calibration
+}
+
+# run KIND NAME SCHEDULER ...: one run under `SCHEDULER` (a command line; empty
+# for the kernel's own), which must still be loaded at the end.
+run() {
+    local kind=$1 name=$2 scheduler=$3
+    shift 3
+    echo "$name"
+    mkdir -p "/out/$name"
+    (
+        trap end_of_test EXIT
+        dmesg -c >/dev/null
+        read -ra words <<<"$scheduler"
+        if ((${#words[@]})); then SCHEDULER=${words[0]} start_scheduler "${words[@]:1}"; fi
+        "$kind" "/out/$name" "$@"
+        if ((${#words[@]})); then
+            scx_is enabled || fail "the scheduler was thrown out"
+            stop_scheduler
+        fi
+    ) >/tmp/run.log 2>&1 || cp /tmp/run.log "/out/$name/failed"
+    # Real-time throttling as the kernel has it, whatever the run set.
+    sysctl -q -w kernel.sched_rt_runtime_us=950000
+}
+
+now() { cut -d' ' -f1 /proc/uptime; }
+
+# Sleeps until so many seconds after a moment of now().
+sleep_until() { sleep "$(awk -v from="$1" -v wait="$2" -v now="$(now)" 'BEGIN { s = from + wait - now; print s > 0 ? s : 0 }')"; }
+
+start_hogs() {
+    hogs_pid=''
+    (($1)) || return 0
+    stress-ng --quiet --cpu "$1" --cpu-method int64 &
+    hogs_pid=$!
+}
+
+# CPU seconds that the hogs have had.
+hogs_cpu() {
+    local pid ticks=0
+    for pid in $(pidof stress-ng stress-ng-cpu | tr ' ' '\n' | sort -u); do
+        # Past the name in brackets, utime and stime are fields 12 and 13.
+        ticks=$((ticks + $(sed 's/.*) //' "/proc/$pid/stat" | awk '{ print $12 + $13 }')))
+    done
+    awk -v ticks=$ticks 'BEGIN { print ticks / 100 }'
+}
+
+stop_hogs() {
+    [[ -n $hogs_pid ]] || return 0
+    kill -TERM "$hogs_pid"
+    wait "$hogs_pid" || true
+}
+
+declare_hint() {
+    local tid=$1 runtime=$2 deadline=$3 period=$4
+    scx_temponet hint --runtime "${runtime}us" --deadline "${deadline}us" --period "${period}us" --pid "$tid" ||
+        fail "the hint for thread $tid was refused"
+}
+
+thread_called() { grep -lx "$2" "/proc/$1"/task/*/comm 2>/dev/null | cut -d/ -f5; }
+has_thread_called() { [[ -n $(thread_called "$1" "$2") ]]; }
+
+# rt OUT WORKLOAD CPUS HOGS DELAY [NAME:RUNTIME:DEADLINE:PERIOD]...: rt-app on the
+# given CPUs beside the given hogs. Its threads sleep for DELAY seconds first,
+# and in that time the named ones get hints (microseconds).
+rt() {
+    local out=$1 workload=$2 cpus=$3 hogs=$4 delay=$5 hint started
+    shift 5
+    grep -q SCHED_DEADLINE "$workload" && sysctl -q -w kernel.sched_rt_runtime_us=-1
+    sed "s/@CALIBRATION@/$calibration/; s|@LOGDIR@|$out|" "$workload" >/tmp/workload.json
+    started=$(now)
+    taskset -c "$cpus" rt-app /tmp/workload.json >"$out/rt-app.txt" 2>&1 &
+    local rtapp=$!
+    for hint in "$@"; do
+        IFS=: read -r name runtime deadline period <<<"$hint"
+        wait_for 5 has_thread_called "$rtapp" "$name" || fail "rt-app started no thread $name"
+        declare_hint "$(thread_called "$rtapp" "$name")" "$runtime" "$deadline" "$period"
+    done
+    start_hogs "$hogs"
+    awk -v from="$started" -v now="$(now)" -v delay="$delay" 'BEGIN { exit !(now - from < delay) }' || fail "the start took longer than $delay s"
+    sleep_until "$started" "$delay"
+    local cpu_before time_before
+    cpu_before=$(hogs_cpu) time_before=$(now)
+    wait "$rtapp" || fail "rt-app ended with status $?: $(tail -n 3 "$out/rt-app.txt")"
+    echo "$cpu_before $(hogs_cpu) $time_before $(now)" >"$out/hogs"
+    stop_hogs
+}
+
+# throughput OUT CPUS SECONDS: context switches per second, and the time that a
+# fixed number of messages takes.
+throughput() {
+    local out=$1 cpus=$2 seconds=$3
+    stress-ng --switch "$cpus" --timeout "${seconds}s" --metrics-brief >"$out/switch" 2>&1 || fail "stress-ng: $(tail -n 2 "$out/switch")"
+    hackbench -g 2 -f 10 -l "$((300 * seconds))" >"$out/hackbench" 2>&1 || fail "hackbench: $(tail -n 2 "$out/hackbench")"
+}
+
+# latency OUT THREADS HOGS SECONDS INTERVAL [RUNTIME:DEADLINE:PERIOD]: cyclictest's
+# histogram of wake-up latencies of SCHED_OTHER threads beside hogs.
+latency() {
+    local out=$1 threads=$2 hogs=$3 seconds=$4 interval=$5 hint=${6:-} tid runtime deadline period
+    cyclictest --quiet --policy=other --threads="$threads" --interval="$interval" --distance=0 \
+        --duration="$seconds" --histogram=200000 >"$out/cyclictest" 2>&1 &
+    local cyclictest=$!
+    # Time for its threads to be there; the same for those without hints.
+    sleep 0.3
+    if [[ -n $hint ]]; then
+        IFS=: read -r runtime deadline period <<<"$hint"
+        for tid in /proc/"$cyclictest"/task/*; do
+            tid=${tid##*/}
+            [[ $tid == "$cyclictest" ]] || declare_hint "$tid" "$runtime" "$deadline" "$period"
+        done
+    fi
+    start_hogs "$hogs"
+    wait "$cyclictest" || fail "cyclictest ended with status $?: $(tail -n 3 "$out/cyclictest")"
+    stop_hogs
+}

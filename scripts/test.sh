@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Checks everything: format, lints, unit tests, and the scheduler on every
+# kernel we promise, in a guest. Sets up what it needs first.
+#
+#   scripts/test.sh
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+case ${1:-} in
+    '') ;;
+    -h | --help) print_manual; exit 0 ;;
+    *) usage_error "takes no argument: $1" ;;
+esac
+cd "$REPO"
+
+step() { printf '\n== %s\n' "$*"; }
+
+step "set-up"
+scripts/setup.sh build vm
+ORT_DYLIB_PATH=$(scripts/setup.sh ort)
+export ORT_DYLIB_PATH
+for kernel in "${KERNELS[@]}"; do scripts/kernel.sh "$kernel" >/dev/null; done
+step "cargo fmt --check"
+cargo fmt --check
+step "cargo clippy"
+cargo clippy --locked --release --all-targets -- -D warnings
+step "cargo test"
+cargo test --locked --release
+step "cargo build --release"
+cargo build --locked --release
+step "the scheduler on real kernels"
+tests/vm/run.sh

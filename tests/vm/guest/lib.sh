@@ -1,0 +1,93 @@
+# shellcheck shell=bash
+# What the tests in the guest share. A test is a bash script that sources this
+# file, says with `fail` what went wrong, and ends with status 0 otherwise (77:
+# it does not apply here). The end of every test checks the kernel's log.
+set -euo pipefail
+
+SCX=/sys/kernel/sched_ext
+SCHEDULER_LOG=/tmp/scheduler.log
+scheduler_pid=''
+
+fail() { printf 'failed: %s\n' "$*"; exit 1; }
+skip() { printf 'skipped: %s\n' "$*"; exit 77; }
+
+assert_eq() { [[ $1 == "$2" ]] || fail "${3:-value}: expected '$2', got '$1'"; }
+assert_match() { [[ $1 =~ $2 ]] || fail "${3:-value}: '$1' does not match '$2'"; }
+assert_le() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a <= b) }' || fail "${3:-value}: $1 is more than $2"; }
+assert_ge() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a >= b) }' || fail "${3:-value}: $1 is less than $2"; }
+
+# wait_for SECONDS COMMAND...: until it succeeds.
+wait_for() {
+    local until=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        ((SECONDS < until)) || return 1
+        sleep 0.05
+    done
+}
+
+scx_state() { cat $SCX/state; }
+scx_is() { [[ $(scx_state) == "$1" ]]; }
+# The name the loaded scheduler gave itself; empty when none is.
+scx_ops() { cat $SCX/root/ops 2>/dev/null || true; }
+
+scheduler_is_gone() { [[ ! -d /proc/$scheduler_pid || $(cut -d' ' -f3 "/proc/$scheduler_pid/stat") == Z ]]; }
+enabled_or_gone() { scx_is enabled || scheduler_is_gone; }
+
+# start_scheduler [ARGUMENT]...: scx_temponet, loaded when this returns.
+# Another program: SCHEDULER=scx_bpfland start_scheduler.
+start_scheduler() {
+    "${SCHEDULER:-scx_temponet}" "$@" >"$SCHEDULER_LOG" 2>&1 &
+    scheduler_pid=$!
+    if ! wait_for 60 enabled_or_gone || ! scx_is enabled; then
+        tail -n 40 "$SCHEDULER_LOG"
+        fail "${SCHEDULER:-scx_temponet} $* did not load"
+    fi
+}
+
+# Asks the scheduler to go, as Ctrl-C does, and waits until the kernel's own
+# one is back. Sets scheduler_status.
+stop_scheduler() {
+    kill -INT "$scheduler_pid"
+    if ! wait_for 30 scheduler_is_gone; then
+        kill -KILL "$scheduler_pid"
+        fail "the scheduler did not end on SIGINT"
+    fi
+    scheduler_status=0
+    wait "$scheduler_pid" || scheduler_status=$?
+    scheduler_pid=''
+    wait_for 10 scx_is disabled || fail "sched_ext is still $(scx_state) after the scheduler ended"
+}
+
+# What no test may leave in the kernel's log.
+check_dmesg() {
+    local complaint='runnable task stall|WARNING:|BUG:|rcu.*stall|soft lockup|blocked for more than|RCU.*detected|disabled \(runtime error'
+    if dmesg | grep -E "$complaint"; then
+        dmesg | tail -n 40
+        fail "the kernel complained"
+    fi
+}
+
+end_of_test() {
+    local status=$?
+    trap - EXIT
+    if [[ -n $scheduler_pid ]]; then
+        kill -KILL "$scheduler_pid" 2>/dev/null || true
+        wait_for 10 scx_is disabled || true
+    fi
+    if ((status != 0 && status != 77)); then
+        if [[ -s $SCHEDULER_LOG ]]; then
+            printf 'the scheduler said:\n'
+            tail -n 20 "$SCHEDULER_LOG"
+        fi
+        exit "$status"
+    fi
+    # In a subshell, because check_dmesg ends what it runs in.
+    (check_dmesg) || status=1
+    exit "$status"
+}
+
+trap end_of_test EXIT
+rm -f "$SCHEDULER_LOG"
+# From here on the kernel's log is this test's.
+dmesg -c >/dev/null

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Runs the tests of tests/vm/guest in a guest, one boot per kernel.
+#
+#   tests/vm/run.sh [--kernel V]... [--topology T] [TEST]...
+#
+#   --kernel V     only this one (default: every kernel we promise)
+#   --topology T   as scripts/vm takes it, e.g. sockets=2,cores=2,threads=2
+#   TEST           only these, e.g. load
+set -euo pipefail
+. "$(dirname "$0")/../../scripts/lib.sh"
+
+kernels=() topology=2
+while (($#)); do
+    case $1 in
+        -h | --help) print_manual; exit 0 ;;
+        --kernel) (($# > 1)) || usage_error "--kernel wants a value"; kernels+=("$2"); shift 2 ;;
+        --topology) (($# > 1)) || usage_error "--topology wants a value"; topology=$2; shift 2 ;;
+        -*) usage_error "unknown option: $1" ;;
+        *) break ;;
+    esac
+done
+((${#kernels[@]})) || kernels=("${KERNELS[@]}")
+[[ -x $REPO/target/release/scx_temponet ]] || die "build first: cargo build --release"
+
+passed=0 failed=0 skipped=0
+for kernel in "${kernels[@]}"; do
+    printf '== kernel %s\n' "$kernel"
+    status=0
+    # Verdicts are shown as they come, and counted.
+    while IFS= read -r line; do
+        case $line in
+            PASS*) passed=$((passed + 1)) ;;
+            FAIL*) failed=$((failed + 1)) ;;
+            SKIP*) skipped=$((skipped + 1)) ;;
+            'vm-status '*) status=${line#* }; continue ;;
+        esac
+        printf '%s\n' "$line"
+    done < <(
+        "$REPO/scripts/vm" --kernel "$kernel" --topology "$topology" --timeout 900 \
+            --add "$REPO/tests/vm/in_guest.sh:/vm/in_guest" -- /bin/bash /vm/in_guest "$@" && status=0 || status=$?
+        printf 'vm-status %s\n' "$status"
+    )
+    if ((status)); then
+        printf 'FAIL  the guest itself (status %s)\n' "$status"
+        failed=$((failed + 1))
+    fi
+done
+printf '%d passed, %d failed' "$passed" "$failed"
+((skipped)) && printf ', %d skipped' "$skipped"
+printf '\n'
+((failed == 0 && passed > 0))
