@@ -9,4 +9,7 @@ typedef unsigned long long u64;
 typedef long long s64;
 #endif
 
+#define TEMPONET_HINT_TYPES_ONLY
+#include "../include/temponet_hint.h"
+
 #endif
