@@ -258,16 +258,17 @@ fn declared(span: &Range<usize>, table: &DeTable<'_>) -> Result<Hint, Mistake> {
         };
         return mistake(
             span.clone(),
-            format!("this rule has no {missing}: give runtime and period, or class = \"background\""),
+            format!(
+                "this rule has no {missing}: give runtime and period, or class = \"background\""
+            ),
         );
     };
     let criticality = match table.get("criticality") {
         None => 0,
         Some(value) => integer("criticality", value)?,
     };
-    Hint::new(runtime, deadline.unwrap_or(period), period, criticality).or_else(|e| {
-        mistake(span.clone(), e.to_string())
-    })
+    Hint::new(runtime, deadline.unwrap_or(period), period, criticality)
+        .or_else(|e| mistake(span.clone(), e.to_string()))
 }
 
 fn comm_pattern(value: &Value<'_>) -> Result<Pattern, Mistake> {

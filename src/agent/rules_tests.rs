@@ -93,7 +93,9 @@ fn syntax_errors_carry_their_line() {
 
 #[test]
 fn unknown_keys_are_named() {
-    assert!(refused("wcet = \"1ms\"\n").starts_with("r.toml:3: unknown key `wcet`: a rule has comm,"));
+    assert!(
+        refused("wcet = \"1ms\"\n").starts_with("r.toml:3: unknown key `wcet`: a rule has comm,")
+    );
     assert_eq!(
         read("\ninterval = 3\n").unwrap_err(),
         "r.toml:2: unknown key `interval`: a rules file holds [[rule]] entries only"
@@ -106,7 +108,9 @@ fn single_brackets_are_explained() {
         read("[rule]\ncomm = \"x\"\n").unwrap_err(),
         "r.toml:1: a rule begins with [[rule]], in double brackets"
     );
-    assert!(read("rule = [1]\n").unwrap_err().contains("double brackets"));
+    assert!(read("rule = [1]\n")
+        .unwrap_err()
+        .contains("double brackets"));
 }
 
 #[test]

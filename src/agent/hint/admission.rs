@@ -218,12 +218,7 @@ mod tests {
         hint: Hint,
         pinned: Option<u32>,
     ) -> Result<(), Refusal> {
-        limits.admit(
-            cpus,
-            others.iter(),
-            &hint,
-            &Charge::new(uid, &hint, pinned),
-        )
+        limits.admit(cpus, others.iter(), &hint, &Charge::new(uid, &hint, pinned))
     }
 
     #[test]

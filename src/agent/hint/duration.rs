@@ -30,9 +30,8 @@ pub fn parse(text: &str) -> Result<u64, DurationError> {
         .unwrap_or(trimmed.len());
     let (number, unit) = trimmed.split_at(digits_end);
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    let malformed = whole.is_empty()
-        || fraction.contains('.')
-        || (number.contains('.') && fraction.is_empty());
+    let malformed =
+        whole.is_empty() || fraction.contains('.') || (number.contains('.') && fraction.is_empty());
     if malformed {
         return Err(DurationError::Malformed(shown()));
     }

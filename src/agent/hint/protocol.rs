@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(broken(6, 77), ProtocolError::Op(77));
         assert_eq!(broken(8, 0), ProtocolError::Tid(0));
         assert_eq!(broken(12, 1), ProtocolError::Reserved);
-        assert!(matches!(broken(24, 0), ProtocolError::Hint(_)));
+        assert!(matches!(broken(23, 1), ProtocolError::Hint(_)));
         assert!(matches!(
             Request::decode(&good[..47]),
             Err(ProtocolError::Length { got: 47, .. })

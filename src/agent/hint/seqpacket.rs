@@ -221,9 +221,7 @@ impl Epoll {
             u64: token,
         };
         // SAFETY: event lives across the call.
-        check(unsafe {
-            libc::epoll_ctl(self.0.as_raw_fd(), op, fd.as_raw_fd(), &mut event)
-        })?;
+        check(unsafe { libc::epoll_ctl(self.0.as_raw_fd(), op, fd.as_raw_fd(), &mut event) })?;
         Ok(())
     }
 

@@ -337,12 +337,11 @@ impl Service {
 
     fn answer(&mut self, uid: u32, request: Request) -> Reply {
         let new_id = self.fresh_id();
-        let task = match Task::open(request.tid)
-            .and_then(|task| task.check_owner(uid).map(|()| task))
-        {
-            Ok(task) => task,
-            Err(e) => return Reply::refused(e.errno(), e.to_string()),
-        };
+        let task =
+            match Task::open(request.tid).and_then(|task| task.check_owner(uid).map(|()| task)) {
+                Ok(task) => task,
+                Err(e) => return Reply::refused(e.errno(), e.to_string()),
+            };
         let mut state = lock(&self.state);
         let State {
             registry,
@@ -421,9 +420,9 @@ fn watch(epoll: &Epoll, registry: &Registry, id: u64) {
 fn same_namespaces(peer: &Peer) -> Result<(), Reply> {
     let ours = |name: &str| read_link(format!("/proc/self/ns/{name}"));
     let theirs = |name: &str| read_link(format!("/proc/{}/ns/{name}", peer.pid));
-    let same = ["pid", "user"].iter().all(|name| {
-        matches!((ours(name), theirs(name)), (Ok(ours), Ok(theirs)) if ours == theirs)
-    });
+    let same = ["pid", "user"]
+        .iter()
+        .all(|name| matches!((ours(name), theirs(name)), (Ok(ours), Ok(theirs)) if ours == theirs));
     let gone = peer.pidfd.as_ref().is_some_and(|fd| has_exited(fd.as_fd()));
     if same && !gone {
         return Ok(());

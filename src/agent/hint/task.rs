@@ -162,12 +162,9 @@ fn only_cpu(tid: i32) -> io::Result<Option<u32>> {
     if bytes < 0 {
         return Err(io::Error::last_os_error());
     }
-    let mut cpus = mask
-        .iter()
-        .enumerate()
-        .flat_map(|(word, bits)| (0..64).filter_map(move |b| {
-            (bits >> b & 1 == 1).then_some(word as u32 * 64 + b)
-        }));
+    let mut cpus = mask.iter().enumerate().flat_map(|(word, bits)| {
+        (0..64).filter_map(move |b| (bits >> b & 1 == 1).then_some(word as u32 * 64 + b))
+    });
     let first = cpus.next();
     Ok(if cpus.next().is_none() { first } else { None })
 }
