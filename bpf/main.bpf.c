@@ -1,10 +1,426 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * scx_temponet: a scheduler for work that has deadlines.
+ *
+ * What it is. Every wake-up releases a job with a deadline: declared by the
+ * program (hint) or the administrator (rule), else estimated from the rhythm
+ * that the task showed so far. Jobs run earliest deadline first. A job that can
+ * no longer make its deadline steps aside into a late queue, so that one
+ * overrun does not make everybody late. Tasks that never sleep have no jobs;
+ * they share by weight what the jobs leave.
+ *
+ * What it is good for. Periodic and reactive work with known or steady timing:
+ * control loops, audio, video, robotics, and the mixed load around it.
+ *
+ * Where it would disappoint. It knows one notion of time, the wall clock: a job
+ * does not run longer on a slow core of a hybrid CPU in our books. Big machines
+ * have one queue per last-level cache and tier, which will be contended long
+ * before hundreds of CPUs share one. Batch work gets what is left, fairly, but
+ * in slices of a few milliseconds and with no eye for throughput.
+ *
+ * 1. Tiers. declared, inferred, background, late: in this order, each in queues
+ *    of its own (queue.bpf.h). The first two are ordered by deadline, background
+ *    by weighted virtual time, late by deadline. Late and background take turns.
+ * 2. Jobs (job.bpf.h). Release by wake-up, completion by sleep, the CBS wake-up
+ *    rule in between; budgets that keep a liar from being everybody's problem.
+ * 3. Parameters (params.bpf.h): hint, rule, estimate.
+ * 4. Preemption (preempt.bpf.h): at enqueue, of the CPU that runs the least
+ *    urgent task. At the tick, for everything that time alone changes: budgets
+ *    used up, deadlines passed, queues that waited their bound.
+ * 5. Bound. Whatever stands above a queue, it is served once per bound: nobody
+ *    starves, the kernel's watchdog has nothing to find.
+ *
+ * Nothing here waits for userspace. With the program stopped the scheduler goes
+ * on as it is; with it gone the kernel takes over.
+ */
 #include <scx/common.bpf.h>
 #include "intf.h"
+
 char _license[] SEC("license") = "GPL";
+
 UEI_DEFINE(uei);
+
+#include "state.bpf.h"
+#include "params.bpf.h"
+#include "job.bpf.h"
+#include "queue.bpf.h"
+#include "preempt.bpf.h"
+
+/*
+ * An idle CPU is found without a detour through a queue. The kernel's own
+ * search knows SMT, LLC and NUMA.
+ */
+s32 BPF_STRUCT_OPS(temponet_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	struct task_ctx *tctx = task_ctx(p);
+	bool is_idle = false;
+	s32 cpu;
+
+	if (!tctx)
+		return prev_cpu;
+	if (tctx->sleep != AWAKE)
+		wake_job(p, tctx, scx_bpf_now());
+
+	/* A waker that promises to sleep may not keep its promise in time. */
+	if (tctx->base == TN_DECLARED)
+		wake_flags &= ~SCX_WAKE_SYNC;
+
+	cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
+	if (is_idle) {
+		this_stats()->dispatches[TN_SRC_IDLE]++;
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tier_slice(tctx->base), 0);
+	}
+	return cpu;
+}
+
+static s32 pick_idle(const struct task_struct *p, s32 cpu)
+{
+	if (pinned(p))
+		return scx_bpf_test_and_clear_cpu_idle(cpu) ? cpu : -1;
+	return scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+}
+
+void BPF_STRUCT_OPS(temponet_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	struct task_ctx *tctx = task_ctx(p);
+	s32 cpu = scx_bpf_task_cpu(p), target;
+	u64 now, urg;
+	u32 tier, id;
+
+	if (!tctx) {
+		scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, TN_SLICE_BACKGROUND, enq_flags);
+		return;
+	}
+	now = scx_bpf_now();
+	if (tctx->sleep == NEWBORN || (tctx->sleep && (enq_flags & SCX_ENQ_WAKEUP)))
+		wake_job(p, tctx, now);
+	tctx->sleep = AWAKE;
+
+	/* It was taken out of a queue without having run (affinity, class). */
+	leave_queue(tctx, now);
+	if (!tctx->queued_at)
+		tctx->queued_at = now;
+
+	/* What the machine itself needs done on this CPU comes first. */
+	if ((p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1) {
+		this_stats()->dispatches[TN_SRC_KTHREAD]++;
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, TN_SLICE_BACKGROUND,
+				   enq_flags | SCX_ENQ_PREEMPT);
+		return;
+	}
+
+	tier = task_tier(tctx, now);
+	tctx->run_tier = tier;
+	if (tier == TN_BACKGROUND)
+		place_hog(tctx);
+
+	/* select_cpu() looked for an idle CPU already, if it was asked. */
+	if (!(enq_flags & SCX_ENQ_WAKEUP) || pinned(p) ||
+	    !__COMPAT_is_enq_cpu_selected(enq_flags)) {
+		target = pick_idle(p, cpu);
+		if (target >= 0) {
+			this_stats()->dispatches[TN_SRC_IDLE]++;
+			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | target, tier_slice(tier),
+					   enq_flags);
+			scx_bpf_kick_cpu(target, SCX_KICK_IDLE);
+			return;
+		}
+	}
+
+	urg = urgency(tier, tier_key(tctx, tier));
+	target = find_victim(p, cpu, tier, urg);
+	id = pinned(p) ? pinned_queue(cpu, tier) :
+			 shared_queue(dom_of(target >= 0 ? target : cpu), tier);
+	join_queue(tctx, id, now);
+	scx_bpf_dsq_insert_vtime(p, id, tier_slice(tier), tier_key(tctx, tier), enq_flags);
+
+	if (target >= 0)
+		preempt(target, urg);
+	else if (pinned(p) && cpu != bpf_get_smp_processor_id())
+		/* It may be on its way to idle, past its look at the queue. Others
+		 * than it would find a task that can move; here only it can. */
+		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+}
+
+/* Queues of @tiers below the running one that have waited their bound. */
+static bool serve_bound(s32 cpu, u32 dom, u64 now)
+{
+	u32 servers = dom_len[dom] ?: 1;
+
+	if (take_due(pinned_queue(cpu, TN_LATE), now, 1) ||
+	    take_due(shared_queue(dom, TN_LATE), now, servers) ||
+	    take_due(pinned_queue(cpu, TN_BACKGROUND), now, 1) ||
+	    take_due(shared_queue(dom, TN_BACKGROUND), now, servers) ||
+	    take_due(pinned_queue(cpu, TN_INFERRED), now, 1) ||
+	    take_due(shared_queue(dom, TN_INFERRED), now, servers)) {
+		this_stats()->dispatches[TN_SRC_BOUND]++;
+		cpu_ctx(cpu)->bound_turn = 1;
+		return true;
+	}
+	return false;
+}
+
+void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
+{
+	u64 now = scx_bpf_now(), prev_urg = URGENCY_IDLE;
+	struct task_ctx *tctx = NULL;
+	u32 dom = dom_of(cpu), first, second;
+	enum served served;
+
+	if (prev && (prev->scx.flags & SCX_TASK_QUEUED)) {
+		tctx = task_ctx(prev);
+		if (tctx) {
+			account(prev, tctx, now);
+			prev_urg = task_urgency(tctx, now);
+		}
+	}
+
+	if (serve_bound(cpu, dom, now))
+		return;
+
+	served = serve_tier(cpu, dom, TN_DECLARED, prev_urg, now);
+	if (served == SERVED_NONE)
+		served = serve_tier(cpu, dom, TN_INFERRED, prev_urg, now);
+	if (served == SERVED_NONE) {
+		/* What is left over goes to hogs and late jobs in turn. */
+		first = cpu_ctx(cpu)->late_turn ? TN_LATE : TN_BACKGROUND;
+		second = TN_LATE + TN_BACKGROUND - first;
+		if (urgency_tier(prev_urg) == second)
+			prev_urg = urgency(first, ~0ULL);
+		served = serve_tier(cpu, dom, first, prev_urg, now);
+		if (served == SERVED_NONE)
+			served = serve_tier(cpu, dom, second, prev_urg, now);
+		cpu_ctx(cpu)->late_turn = first == TN_BACKGROUND;
+	}
+
+	if (served == SERVED_MOVED)
+		this_stats()->dispatches[TN_SRC_QUEUE]++;
+	else if (tctx && prev)
+		scx_bpf_task_set_slice(prev, tier_slice(task_tier(tctx, now)));
+}
+
+void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
+{
+	struct task_ctx *tctx = task_ctx(p);
+	struct temponet_class_stats *stats;
+	struct cpu_ctx *cpuc;
+	u64 now, wait;
+	u32 tier;
+
+	if (!tctx)
+		return;
+	now = scx_bpf_now();
+	leave_queue(tctx, now);
+
+	cpuc = cpu_ctx(scx_bpf_task_cpu(p));
+	tier = task_tier(tctx, now);
+	tctx->run_tier = tier;
+	tctx->run_from = now;
+	cpuc->urgency = urgency(tier, tier_key(tctx, tier));
+	if (tier == TN_BACKGROUND)
+		advance_vclock(tctx->vtime, now);
+	if (cpuc->bound_turn) {
+		cpuc->bound_turn = 0;
+		scx_bpf_task_set_slice(p, TN_SLICE_BOUND);
+	}
+
+	stats = class_stats(tier);
+	stats->runs++;
+	if (tctx->queued_at) {
+		wait = since(now, tctx->queued_at);
+		stats->wait_ns += wait;
+		if (wait > stats->wait_max_ns)
+			stats->wait_max_ns = wait;
+		tctx->queued_at = 0;
+	}
+}
+
+/* Is anything waiting on @cpu that the running tier should yield to? */
+static bool outranked(s32 cpu, u32 dom, u32 tier)
+{
+	u32 above;
+
+	bpf_for(above, 0, MIN(tier, TN_BACKGROUND)) {
+		if (queue(shared_queue(dom, above))->nr || queue(pinned_queue(cpu, above))->nr)
+			return true;
+	}
+	return false;
+}
+
+static bool bound_due(s32 cpu, u32 dom, u64 now)
+{
+	u32 tier, servers = dom_len[dom] ?: 1;
+
+	bpf_for(tier, TN_INFERRED, TN_NR_TIERS) {
+		if (queue_due(shared_queue(dom, tier), now, servers) ||
+		    queue_due(pinned_queue(cpu, tier), now, 1))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A task may have been queued just when a CPU went idle past its look at the
+ * queue. Whoever queued it was running, and gets here.
+ */
+static void wake_idle_for_waiting(u32 dom)
+{
+	struct task_struct *p;
+	u32 tier;
+	s32 cpu;
+
+	bpf_for(tier, 0, TN_NR_TIERS) {
+		u32 id = shared_queue(dom, tier);
+
+		if (!queue(id)->nr)
+			continue;
+		p = __COMPAT_scx_bpf_dsq_peek(id);
+		if (!p)
+			continue;
+		cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+		if (cpu >= 0)
+			scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+		return;
+	}
+}
+
+/* What time alone changes. */
+void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
+{
+	struct task_ctx *tctx = task_ctx(p);
+	s32 cpu = scx_bpf_task_cpu(p);
+	u32 dom = dom_of(cpu), tier;
+	u64 now = scx_bpf_now(), deadline;
+
+	if (!tctx)
+		return;
+	deadline = tctx->deadline_at;
+	account(p, tctx, now);
+	tier = task_tier(tctx, now);
+	tctx->run_tier = tier;
+	cpu_ctx(cpu)->urgency = urgency(tier, tier_key(tctx, tier));
+
+	if (deadline != tctx->deadline_at || outranked(cpu, dom, tier) ||
+	    bound_due(cpu, dom, now) ||
+	    (tier != TN_DECLARED && scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL)))
+		scx_bpf_task_set_slice(p, 0);
+	else
+		wake_idle_for_waiting(dom);
+}
+
+void BPF_STRUCT_OPS(temponet_stopping, struct task_struct *p, bool runnable)
+{
+	struct task_ctx *tctx = task_ctx(p);
+	u64 now;
+
+	if (!tctx)
+		return;
+	now = scx_bpf_now();
+	account(p, tctx, now);
+	if (runnable)
+		return;
+	/* The job is done, unless the next wake-up finds that it goes on. */
+	tctx->slept_at = now;
+	tctx->sleep = ASLEEP;
+}
+
+/* The idle loop has nothing to lose. */
+void BPF_STRUCT_OPS(temponet_update_idle, s32 cpu, bool idle)
+{
+	if (idle)
+		cpu_ctx(cpu)->urgency = URGENCY_IDLE;
+}
+
+/* A real-time task took the CPU: what was to run here runs elsewhere. */
+void BPF_STRUCT_OPS(temponet_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
+{
+	cpu_ctx(cpu)->urgency = URGENCY_NEVER;
+	scx_bpf_reenqueue_local();
+}
+
+void BPF_STRUCT_OPS(temponet_cpu_acquire, s32 cpu, struct scx_cpu_acquire_args *args)
+{
+	cpu_ctx(cpu)->urgency = URGENCY_IDLE;
+}
+
+/* Its rules are to be matched again. */
+void BPF_STRUCT_OPS(temponet_cgroup_move, struct task_struct *p, struct cgroup *from,
+		    struct cgroup *to)
+{
+	struct task_ctx *tctx = task_ctx(p);
+
+	if (tctx)
+		tctx->comm[0] = tctx->comm[1] = 0;
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(temponet_init_task, struct task_struct *p,
+			     struct scx_init_task_args *args)
+{
+	struct task_ctx *tctx;
+
+	tctx = bpf_task_storage_get(&task_ctxs, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!tctx)
+		return -ENOMEM;
+	tctx->sleep = NEWBORN;
+	tctx->base = TN_INFERRED;
+	tctx->vtime = vclock;
+	return 0;
+}
+
+/* It leaves us for another class, or for good. */
+void BPF_STRUCT_OPS(temponet_disable, struct task_struct *p)
+{
+	struct task_ctx *tctx = task_ctx(p);
+
+	if (!tctx)
+		return;
+	leave_queue(tctx, scx_bpf_now());
+	tctx->queued_at = 0;
+	if (tctx->sleep == ASLEEP)
+		complete_job(p, tctx, tctx->slept_at);
+	tctx->open = false;
+	tctx->sleep = NEWBORN;
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(temponet_init)
+{
+	u32 i;
+	int err;
+
+	bpf_for(i, 0, nr_doms) {
+		err = create_queues(shared_queue(i, 0));
+		if (err)
+			return err;
+	}
+	bpf_for(i, 0, nr_cpus) {
+		if (i >= TN_MAX_CPUS)
+			break;
+		err = create_queues(pinned_queue(cpu_order[i], 0));
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
 void BPF_STRUCT_OPS(temponet_exit, struct scx_exit_info *ei)
 {
 	UEI_RECORD(uei, ei);
 }
-SCX_OPS_DEFINE(temponet_ops, .exit = (void *)temponet_exit, .name = "temponet");
+
+SCX_OPS_DEFINE(temponet_ops,
+	       .select_cpu		= (void *)temponet_select_cpu,
+	       .enqueue			= (void *)temponet_enqueue,
+	       .dispatch		= (void *)temponet_dispatch,
+	       .running			= (void *)temponet_running,
+	       .tick			= (void *)temponet_tick,
+	       .stopping		= (void *)temponet_stopping,
+	       .update_idle		= (void *)temponet_update_idle,
+	       .cpu_release		= (void *)temponet_cpu_release,
+	       .cpu_acquire		= (void *)temponet_cpu_acquire,
+	       .cgroup_move		= (void *)temponet_cgroup_move,
+	       .init_task		= (void *)temponet_init_task,
+	       .disable			= (void *)temponet_disable,
+	       .init			= (void *)temponet_init,
+	       .exit			= (void *)temponet_exit,
+	       .timeout_ms		= 10000,
+	       .name			= "temponet");

@@ -3,6 +3,7 @@
 //! docs/rules.md is the manual. A mistake anywhere refuses the whole file, with
 //! the line and what is wrong: half a rule set applied in silence is worse.
 
+use super::bpf::intf;
 use super::hint::{duration, Hint};
 use std::fmt;
 use std::fs::File;
@@ -14,11 +15,11 @@ use toml::de::{DeTable, DeValue};
 use toml::Spanned;
 
 /// BPF walks them all for every new task, so they are few.
-pub const RULES_MAX: usize = 64;
-/// TASK_COMM_LEN less its NUL.
-pub const RULE_COMM_MAX: usize = 15;
-/// Longest cgroup name a rule can give; unit names are rarely half of it.
-pub const RULE_CGROUP_MAX: usize = 63;
+pub const RULES_MAX: usize = intf::temponet_consts_TN_MAX_RULES as usize;
+/// Less the NUL.
+pub const RULE_COMM_MAX: usize = intf::temponet_consts_TN_COMM_LEN as usize - 1;
+/// Less the NUL; unit names are rarely that long.
+pub const RULE_CGROUP_MAX: usize = intf::temponet_consts_TN_CGROUP_LEN as usize - 1;
 /// 64 rules fit into a hundredth of it.
 const FILE_MAX: u64 = 1 << 20;
 

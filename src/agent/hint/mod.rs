@@ -23,20 +23,11 @@ pub use server::HintServer;
 pub use socket_file::ServerError;
 pub use store::{HintStore, MapStore, MemoryStore};
 
+/// Types and limits of `include/temponet_hint.h`, by way of `bpf/intf.h`.
+pub(crate) use super::bpf::intf as abi;
+
 use duration::Pretty;
 use thiserror::Error;
-
-/// Types and limits of `include/temponet_hint.h`, by way of `bpf/intf.h`.
-#[allow(
-    dead_code,
-    non_camel_case_types,
-    non_snake_case,
-    non_upper_case_globals,
-    clippy::all
-)]
-pub(crate) mod abi {
-    include!(concat!(env!("OUT_DIR"), "/bpf_intf.rs"));
-}
 
 pub const PERIOD_MIN_NS: u64 = abi::TEMPONET_PERIOD_MIN_NS as u64;
 // bindgen gives a constant the smallest type that holds it: this one is u64 already.

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Jobs: released by a wake-up, completed by going to sleep, continued where
+ * the constant-bandwidth server's wake-up rule says so, and cut by a used-up
+ * budget where a task is behind and does not sleep at all.
+ */
+#ifndef __TEMPONET_JOB_BPF_H
+#define __TEMPONET_JOB_BPF_H
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, TN_MAX_OFFENDERS);
+	__type(key, u32);
+	__type(value, struct temponet_offender);
+} offenders SEC(".maps");
+
+/* Fair-share clock of the hogs, and how far it went in the last TN_AGING. */
+static u64 vclock = 1ULL << 40;
+static u64 vclock_step = 100 * TN_MSEC;
+static u64 vclock_mark = 1ULL << 40;
+static u64 vclock_mark_at;
+
+static u64 remaining(const struct task_ctx *tctx)
+{
+	u64 work = tctx->budget_ns;
+
+	/* Declared runtimes are worst cases. What the task usually needs tells
+	 * better whether it can still make it. */
+	if (tctx->base == TN_DECLARED && tctx->samples >= 4)
+		work = MIN(work, tctx->burst_ns);
+	return work > tctx->exec_ns ? work - tctx->exec_ns : 0;
+}
+
+static s64 slack(const struct task_ctx *tctx, u64 now)
+{
+	return (s64)(tctx->deadline_at - now - remaining(tctx));
+}
+
+/* Where a task stands now, and by which time it is ordered there. */
+static u32 task_tier(const struct task_ctx *tctx, u64 now)
+{
+	if (tctx->base == TN_BACKGROUND)
+		return TN_BACKGROUND;
+
+	if (tctx->base == TN_DECLARED) {
+		/*
+		 * The budget of this period is used up and the next one's is being
+		 * eaten ahead of time. A little of that is a job that overran: it
+		 * yields to all who are within their budgets. More is a hog that
+		 * declared itself important.
+		 */
+		if (time_after(tctx->release_at, now + TN_CLOCK_SKEW))
+			return time_after(tctx->release_at, now + tctx->period_ns) ?
+				       TN_BACKGROUND :
+				       TN_INFERRED;
+	} else {
+		if (tctx->demoted)
+			return TN_BACKGROUND;
+		/* An estimated deadline says that a job is hopeless only if the
+		 * estimate is worth something. */
+		if (!steady(tctx))
+			return TN_INFERRED;
+	}
+	return slack(tctx, now) < 0 ? TN_LATE : tctx->base;
+}
+
+static u64 tier_key(const struct task_ctx *tctx, u32 tier)
+{
+	return tier == TN_BACKGROUND ? tctx->vtime : tctx->deadline_at;
+}
+
+static u64 task_urgency(const struct task_ctx *tctx, u64 now)
+{
+	u32 tier = task_tier(tctx, now);
+
+	return urgency(tier, tier_key(tctx, tier));
+}
+
+static void note_miss(struct task_struct *p, struct task_ctx *tctx, u64 late, u64 now)
+{
+	struct temponet_offender *row, fresh = {};
+	u32 tid = p->pid;
+
+	row = bpf_map_lookup_elem(&offenders, &tid);
+	if (!row) {
+		fresh.missed = tctx->missed;
+		fresh.met = tctx->met;
+		fresh.lateness_max_ns = late;
+		fresh.last_miss_at = now;
+		fresh.tgid = p->tgid;
+		fresh.tier = tctx->job_class;
+		__builtin_memcpy(fresh.comm, p->comm, sizeof(fresh.comm));
+		bpf_map_update_elem(&offenders, &tid, &fresh, BPF_ANY);
+		return;
+	}
+	row->missed = tctx->missed;
+	row->met = tctx->met;
+	row->last_miss_at = now;
+	row->tier = tctx->job_class;
+	if (late > row->lateness_max_ns)
+		row->lateness_max_ns = late;
+	__builtin_memcpy(row->comm, p->comm, sizeof(row->comm));
+}
+
+static void complete_job(struct task_struct *p, struct task_ctx *tctx, u64 end)
+{
+	struct temponet_class_stats *stats;
+	u64 response, late;
+
+	if (!tctx->open)
+		return;
+	tctx->open = false;
+	stats = class_stats(tctx->job_class);
+	response = since(end, tctx->release_at);
+	late = since(end, tctx->deadline_at);
+	stats->response_ns += response;
+	if (response > stats->response_max_ns)
+		stats->response_max_ns = response;
+	if (!late) {
+		stats->met++;
+		tctx->met++;
+		return;
+	}
+	stats->missed++;
+	tctx->missed++;
+	stats->lateness_ns += late;
+	if (late > stats->lateness_max_ns)
+		stats->lateness_max_ns = late;
+	note_miss(p, tctx, late, end);
+}
+
+static void open_job(struct task_ctx *tctx)
+{
+	tctx->open = true;
+	tctx->job_class = tctx->base;
+	class_stats(tctx->base)->released++;
+}
+
+static void release_job(struct task_ctx *tctx, u64 now)
+{
+	tctx->release_at = now;
+	tctx->deadline_at = now + tctx->rel_deadline_ns;
+	tctx->exec_ns = 0;
+	tctx->budget_ns = tctx->runtime_ns;
+	tctx->rolled = false;
+	tctx->demoted = false;
+	if (tctx->base != TN_BACKGROUND)
+		open_job(tctx);
+}
+
+/*
+ * The wake-up rule of the constant-bandwidth server: a task that blocked
+ * half-way keeps its deadline unless what is left of its budget would then
+ * exceed its declared share. Times are taken in units of 1024 ns so that the
+ * products fit.
+ */
+static bool job_continues(const struct task_ctx *tctx, u64 now)
+{
+	u64 left, time;
+
+	if (!tctx->open || !time_before(now, tctx->deadline_at))
+		return false;
+	left = tctx->budget_ns > tctx->exec_ns ? tctx->budget_ns - tctx->exec_ns : 0;
+	time = tctx->deadline_at - now;
+	return (left >> 10) * (tctx->rel_deadline_ns >> 10) <=
+	       (time >> 10) * (tctx->runtime_ns >> 10);
+}
+
+/* The budget is used up: this job ends at @end, its successor begins. */
+static void roll_job(struct task_struct *p, struct task_ctx *tctx, u64 budget, u64 end)
+{
+	complete_job(p, tctx, end);
+	this_stats()->rollovers++;
+	tctx->release_at += tctx->period_ns;
+	tctx->deadline_at += tctx->period_ns;
+	tctx->exec_ns -= budget;
+	tctx->budget_ns = tctx->runtime_ns;
+	tctx->rolled = true;
+	open_job(tctx);
+}
+
+static void wake_job(struct task_struct *p, struct task_ctx *tctx, u64 now)
+{
+	bool used_up;
+
+	tctx->sleep = AWAKE;
+	used_up = tctx->open && tctx->base == TN_DECLARED &&
+		  tctx->exec_ns >= tctx->budget_ns;
+	if (job_continues(tctx, now)) {
+		/* It slept and came back before its next period with nothing left:
+		 * the next job, but with the deadline that its share allows. */
+		if (used_up) {
+			learn(tctx, now);
+			roll_job(p, tctx, tctx->exec_ns, tctx->slept_at);
+		}
+		return;
+	}
+	complete_job(p, tctx, tctx->slept_at);
+	learn(tctx, now);
+	refresh_params(p, tctx, now);
+	release_job(tctx, now);
+}
+
+/*
+ * A job may run over its budget by this part before that counts as the next
+ * job: boundaries and clocks are never exact.
+ */
+#define GRACE_SHIFT 4
+
+static void settle_budget(struct task_struct *p, struct task_ctx *tctx, u64 now)
+{
+	int i;
+
+	if (tctx->base == TN_INFERRED) {
+		if (!tctx->demoted && tctx->exec_ns > tctx->budget_ns) {
+			tctx->demoted = true;
+			this_stats()->demotions++;
+		}
+		return;
+	}
+	if (tctx->base != TN_DECLARED)
+		return;
+
+	for (i = 0; i < 4; i++) {
+		u64 budget = tctx->runtime_ns;
+
+		/* Behind schedule it does not sleep between jobs, and its jobs are
+		 * as long as they usually are, not as long as they may be. */
+		if ((tctx->rolled || time_after(now, tctx->deadline_at)) &&
+		    tctx->samples >= 4) {
+			budget = MIN(budget, tctx->burst_ns);
+			budget = MAX(budget, tctx->runtime_ns / 2);
+		}
+		if (tctx->exec_ns < budget + (tctx->runtime_ns >> GRACE_SHIFT))
+			break;
+		roll_job(p, tctx, budget, now - (tctx->exec_ns - budget));
+	}
+}
+
+/* Bring a running task's books up to date. */
+static void account(struct task_struct *p, struct task_ctx *tctx, u64 now)
+{
+	u64 ran = since(now, tctx->run_from);
+
+	tctx->run_from = now;
+	tctx->exec_ns += ran;
+	tctx->burst_exec_ns += ran;
+	class_stats(tctx->run_tier)->run_ns += ran;
+	if (tctx->run_tier == TN_BACKGROUND)
+		tctx->vtime += ran * 100 / (p->scx.weight ?: 1);
+	settle_budget(p, tctx, now);
+}
+
+/*
+ * A hog's place: no credit for having slept, and no debt that would keep even
+ * the lightest of them waiting for longer than TN_AGING.
+ */
+static void place_hog(struct task_ctx *tctx)
+{
+	u64 clock = vclock, step = MAX(vclock_step, TN_SLICE_BACKGROUND);
+
+	if (time_before(tctx->vtime, clock - TN_SLICE_BACKGROUND))
+		tctx->vtime = clock - TN_SLICE_BACKGROUND;
+	else if (time_after(tctx->vtime, clock + step))
+		tctx->vtime = clock + step;
+}
+
+static void advance_vclock(u64 vtime, u64 now)
+{
+	if (time_after(vtime, vclock))
+		vclock = vtime;
+	if (since(now, vclock_mark_at) >= TN_AGING) {
+		vclock_mark_at = now;
+		vclock_step = vclock - vclock_mark;
+		vclock_mark = vclock;
+	}
+}
+
+#endif /* __TEMPONET_JOB_BPF_H */

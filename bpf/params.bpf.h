@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Where a task's parameters come from: its hint, else the first rule that
+ * matches, else estimates from its own past.
+ */
+#ifndef __TEMPONET_PARAMS_BPF_H
+#define __TEMPONET_PARAMS_BPF_H
+
+/* Pinned by userspace; whoever may write it may write anything, so every value
+ * is checked again here. */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct temponet_hint);
+} task_hints SEC(".maps");
+
+static bool hint_valid(const struct temponet_hint *hint)
+{
+	return hint->version == TEMPONET_HINT_VERSION &&
+	       hint->period_ns >= TEMPONET_PERIOD_MIN_NS &&
+	       hint->period_ns <= TEMPONET_PERIOD_MAX_NS &&
+	       hint->deadline_ns <= hint->period_ns &&
+	       hint->runtime_ns >= TEMPONET_RUNTIME_MIN_NS &&
+	       hint->runtime_ns <= hint->deadline_ns &&
+	       hint->criticality <= TEMPONET_CRITICALITY_MAX;
+}
+
+static void declare(struct task_ctx *tctx, const struct temponet_hint *hint)
+{
+	tctx->base = TN_DECLARED;
+	tctx->runtime_ns = hint->runtime_ns;
+	tctx->rel_deadline_ns = hint->deadline_ns;
+	tctx->period_ns = hint->period_ns;
+	tctx->criticality = hint->criticality;
+}
+
+static bool cgroup_matches(struct task_struct *p, u32 i)
+{
+	struct cgroup *cgrp, *up;
+	bool hit = false;
+	int level;
+
+	cgrp = scx_bpf_task_cgroup(p);
+	if (!cgrp)
+		return false;
+
+	bpf_for(level, 1, 9) {
+		u64 name[TN_CGROUP_LEN / 8] = {};
+		int w, differs = 0;
+
+		if (level > cgrp->level)
+			break;
+		up = bpf_cgroup_ancestor(cgrp, level);
+		if (!up)
+			break;
+		bpf_probe_read_kernel_str(name, sizeof(name), BPF_CORE_READ(up, kn, name));
+		bpf_cgroup_release(up);
+		for (w = 0; w < TN_CGROUP_LEN / 8; w++)
+			differs |= !!((name[w] ^ rules[i].cgroup[w]) & rules[i].cgroup_mask[w]);
+		if (!differs) {
+			hit = true;
+			break;
+		}
+	}
+	bpf_cgroup_release(cgrp);
+	return hit;
+}
+
+/* Matching is repeated only when the name or the cgroup has changed. */
+static void match_rules(struct task_struct *p, struct task_ctx *tctx)
+{
+	u64 comm[2];
+	int i;
+
+	if (!nr_rules)
+		return;
+	__builtin_memcpy(comm, p->comm, sizeof(comm));
+	if (comm[0] == tctx->comm[0] && comm[1] == tctx->comm[1])
+		return;
+	tctx->comm[0] = comm[0];
+	tctx->comm[1] = comm[1];
+	tctx->by_rule = false;
+	tctx->rule_background = false;
+
+	bpf_for(i, 0, nr_rules) {
+		if (i >= TN_MAX_RULES)
+			break;
+		if (((comm[0] ^ rules[i].comm[0]) & rules[i].comm_mask[0]) |
+		    ((comm[1] ^ rules[i].comm[1]) & rules[i].comm_mask[1]))
+			continue;
+		if (rules[i].has_cgroup && !cgroup_matches(p, i))
+			continue;
+		tctx->by_rule = true;
+		tctx->rule_background = rules[i].background;
+		tctx->rule_hint.runtime_ns = rules[i].hint.runtime_ns;
+		tctx->rule_hint.deadline_ns = rules[i].hint.deadline_ns;
+		tctx->rule_hint.period_ns = rules[i].hint.period_ns;
+		tctx->rule_hint.criticality = rules[i].hint.criticality;
+		tctx->rule_hint.version = rules[i].hint.version;
+		break;
+	}
+}
+
+static void ewma(u64 *mean, u64 *dev, u64 sample)
+{
+	s64 diff = (s64)(sample - *mean);
+	s64 off = (diff < 0 ? -diff : diff) - (s64)*dev;
+
+	*mean += diff / 8;
+	*dev += off / 8;
+}
+
+static bool steady(const struct task_ctx *tctx)
+{
+	return tctx->samples >= 4 && tctx->interval_dev_ns < tctx->interval_ns / 4;
+}
+
+/*
+ * One more wake-up interval and burst. A task that was behind did not sleep
+ * between its jobs: where the rhythm was steady before, an interval of about n
+ * periods is n jobs, not a slower task.
+ */
+static void learn(struct task_ctx *tctx, u64 now)
+{
+	u64 interval = since(now, tctx->woke_at);
+	u64 burst = tctx->burst_exec_ns;
+
+	tctx->burst_exec_ns = 0;
+	if (!tctx->woke_at || !burst)
+		goto out;
+	if (!tctx->samples) {
+		tctx->interval_ns = interval;
+		tctx->interval_dev_ns = interval / 2;
+		tctx->burst_ns = burst;
+		tctx->burst_dev_ns = burst / 2;
+	} else {
+		u64 period = tctx->interval_ns;
+
+		if (period && interval > period + period / 2 && steady(tctx)) {
+			u64 n = (interval + period / 2) / period;
+
+			interval /= n;
+			burst /= n;
+		}
+		ewma(&tctx->interval_ns, &tctx->interval_dev_ns, interval);
+		ewma(&tctx->burst_ns, &tctx->burst_dev_ns, burst);
+	}
+	if (tctx->samples < 1000000)
+		tctx->samples++;
+out:
+	tctx->woke_at = now;
+}
+
+/* The rhythm of the past as a promise for the next job, scaled by weight. */
+static void estimate(const struct task_struct *p, struct task_ctx *tctx)
+{
+	u64 weight = p->scx.weight ?: 1;
+	u64 deadline, budget;
+
+	tctx->criticality = 0;
+	if (tctx->samples < 2) {
+		deadline = TN_NEWCOMER_DEADLINE;
+		budget = TN_NEWCOMER_BUDGET;
+		tctx->base = TN_INFERRED;
+	} else {
+		deadline = tctx->interval_ns - MIN(tctx->interval_dev_ns, tctx->interval_ns / 2);
+		budget = MAX(tctx->burst_ns + 4 * tctx->burst_dev_ns, 1 * TN_MSEC);
+		/* More than three fifths of a CPU (at nice 0) is a hog that naps. */
+		tctx->base = tctx->burst_ns * 500 > tctx->interval_ns * 3 * MIN(weight, 100) ?
+				     TN_BACKGROUND :
+				     TN_INFERRED;
+	}
+	deadline = deadline * 100 / weight;
+	deadline = MIN(deadline, TN_INFERRED_DEADLINE_MAX);
+	deadline = MAX(deadline, TN_INFERRED_DEADLINE_MIN);
+	tctx->rel_deadline_ns = deadline;
+	tctx->period_ns = MAX(tctx->interval_ns, deadline);
+	tctx->runtime_ns = MIN(budget, deadline);
+}
+
+/* Decide anew what the waking task is. */
+static void refresh_params(struct task_struct *p, struct task_ctx *tctx, u64 now)
+{
+	struct temponet_hint *hint;
+
+	if (since(now, tctx->params_at) >= TN_PARAMS_REFRESH || !tctx->params_at) {
+		tctx->params_at = now;
+		hint = bpf_task_storage_get(&task_hints, p, 0, 0);
+		/* A cleared hint may stay behind as zeroes. */
+		if (hint && hint->version) {
+			if (hint_valid(hint)) {
+				declare(tctx, hint);
+				return;
+			}
+			this_stats()->hints_invalid++;
+		}
+		match_rules(p, tctx);
+		if (tctx->by_rule && !tctx->rule_background && hint_valid(&tctx->rule_hint)) {
+			declare(tctx, &tctx->rule_hint);
+			return;
+		}
+	} else if (tctx->base == TN_DECLARED) {
+		return;
+	}
+	estimate(p, tctx);
+	if (tctx->rule_background)
+		tctx->base = TN_BACKGROUND;
+}
+
+#endif /* __TEMPONET_PARAMS_BPF_H */

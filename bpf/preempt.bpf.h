@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Whom a more urgent job pushes aside: the CPU that runs the least urgent task.
+ */
+#ifndef __TEMPONET_PREEMPT_BPF_H
+#define __TEMPONET_PREEMPT_BPF_H
+
+/* How many CPUs an inferred job looks at; a declared one looks at all. */
+#define INFERRED_SCAN 8
+
+static s32 scan_for_victim(const struct task_struct *p, u32 start, u32 len, u64 *worst)
+{
+	s32 victim = -1;
+	int i;
+
+	bpf_for(i, 0, len) {
+		u32 at = start + i;
+		s32 cpu;
+		u64 urg;
+
+		if (at >= TN_MAX_CPUS)
+			break;
+		cpu = cpu_order[at];
+		urg = cpu_ctx(cpu)->urgency;
+		if (urg > *worst && bpf_cpumask_test_cpu(cpu, p->cpus_ptr)) {
+			*worst = urg;
+			victim = cpu;
+		}
+	}
+	return victim;
+}
+
+static s32 find_victim(const struct task_struct *p, s32 cpu, u32 tier, u64 urg)
+{
+	u32 dom = dom_of(cpu);
+	u64 worst = urg;
+	s32 victim;
+
+	if (tier > TN_INFERRED)
+		return -1;
+	if (tier == TN_INFERRED)
+		worst += TN_INFERRED_PREEMPT_MARGIN;
+
+	if (pinned(p))
+		return cpu_ctx(cpu)->urgency > worst ? cpu : -1;
+
+	/* The CPU it ran on last, if that one runs only leftovers anyway. */
+	if (urgency_tier(cpu_ctx(cpu)->urgency) > TN_INFERRED &&
+	    bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+		return cpu;
+	if (tier == TN_INFERRED)
+		return scan_for_victim(p, dom_start[dom], MIN(dom_len[dom], INFERRED_SCAN), &worst);
+
+	victim = scan_for_victim(p, dom_start[dom], dom_len[dom], &worst);
+	if (victim < 0 && nr_doms > 1)
+		victim = scan_for_victim(p, 0, nr_cpus, &worst);
+	return victim;
+}
+
+static void preempt(s32 cpu, u64 urg)
+{
+	/* Spoken for: the next one to look finds another victim. */
+	cpu_ctx(cpu)->urgency = urg;
+	this_stats()->preemptions++;
+	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+}
+
+#endif /* __TEMPONET_PREEMPT_BPF_H */

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the scheduler remembers: per task, per CPU, and the machine's shape.
+ */
+#ifndef __TEMPONET_STATE_BPF_H
+#define __TEMPONET_STATE_BPF_H
+
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+
+/*
+ * An index that the verifier believes in, for arrays whose length is a power of
+ * two. The barrier keeps the compiler from proving the mask superfluous and
+ * leaving it out, which it can and the verifier cannot.
+ */
+static __always_inline u32 bounded(u32 index, u32 len)
+{
+	barrier_var(index);
+	return index & (len - 1);
+}
+
+/* Set by userspace before loading. CPUs are listed domain by domain. */
+const volatile u32 nr_cpus = 1;
+const volatile u32 nr_doms = 1;
+const volatile u32 cpu_dom[TN_MAX_CPUS];
+const volatile u32 cpu_order[TN_MAX_CPUS];
+const volatile u32 dom_start[TN_MAX_DOMS];
+const volatile u32 dom_len[TN_MAX_DOMS] = { 1 };
+const volatile u32 nr_rules;
+const volatile u32 nr_cgroup_rules;
+const volatile struct temponet_rule rules[TN_MAX_RULES];
+
+/* Wake-up state of a task: why its next enqueue may release a job. */
+enum {
+	AWAKE,
+	ASLEEP,
+	/* Never seen awake: it was forked, or we were loaded around it. */
+	NEWBORN,
+};
+
+struct task_ctx {
+	/* The current job. */
+	u64 release_at;
+	u64 deadline_at;
+	u64 exec_ns; /* executed so far */
+	u64 budget_ns; /* what it may execute as the job it is */
+	bool open; /* released, not yet counted as met or missed */
+	bool rolled; /* released by a used-up budget, not by a wake-up */
+	bool demoted; /* inferred, and outran its estimate: a hog for now */
+	u8 sleep; /* AWAKE, ASLEEP, NEWBORN */
+
+	/* Parameters in force, and the tier they give the task at best. */
+	u8 base;
+	u8 job_class; /* class that the open job is counted under */
+	u8 run_tier; /* tier it is running or waiting in */
+	bool by_rule;
+	bool rule_background;
+	u32 criticality;
+	u64 runtime_ns;
+	u64 rel_deadline_ns;
+	u64 period_ns;
+	u64 params_at;
+	u64 comm[2]; /* the name that the rules were last matched against */
+	struct temponet_hint rule_hint;
+
+	/* Waiting and running. */
+	u32 queue; /* 1 + index of the queue it is counted in, 0: none */
+	u64 queued_at;
+	u64 run_from; /* accounted up to here */
+	u64 slept_at; /* when the job ended, unless the task continues it */
+	u64 vtime; /* fair-share clock of a hog */
+
+	/* Estimates: running mean and mean deviation, gain 1/8. */
+	u64 woke_at;
+	u64 burst_exec_ns;
+	u64 burst_ns;
+	u64 burst_dev_ns;
+	u64 interval_ns;
+	u64 interval_dev_ns;
+	u32 samples;
+
+	u32 met;
+	u32 missed;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct task_ctx);
+} task_ctxs SEC(".maps");
+
+static struct task_ctx *task_ctx(struct task_struct *p)
+{
+	return bpf_task_storage_get(&task_ctxs, p, 0, 0);
+}
+
+/*
+ * Urgency: tier in the top bits, then a time within the tier; smaller is more
+ * urgent. One word, so that other CPUs can read it without a lock. They may
+ * read it a moment too late; the cost is a preemption that dispatch() undoes by
+ * keeping the running task, or one that comes at the next tick.
+ */
+#define URGENCY_KEY_BITS 60
+#define URGENCY_IDLE (~0ULL)
+#define URGENCY_NEVER 0ULL
+
+static u64 urgency(u32 tier, u64 key)
+{
+	return ((u64)tier << URGENCY_KEY_BITS) |
+	       (key & ((1ULL << URGENCY_KEY_BITS) - 1));
+}
+
+static u32 urgency_tier(u64 urg)
+{
+	return urg >> URGENCY_KEY_BITS;
+}
+
+struct cpu_ctx {
+	u64 urgency; /* of what it runs */
+	u32 late_turn; /* late and background take turns */
+	u32 bound_turn; /* the next task runs on behalf of the bound */
+} __attribute__((aligned(64)));
+
+static struct cpu_ctx cpu_ctxs[TN_MAX_CPUS];
+
+/* Written by their own CPU, summed up by userspace through the mmapped bss. */
+struct temponet_cpu_stats cpu_stats[TN_MAX_CPUS];
+
+static struct cpu_ctx *cpu_ctx(s32 cpu)
+{
+	return &cpu_ctxs[bounded(cpu, TN_MAX_CPUS)];
+}
+
+static struct temponet_cpu_stats *this_stats(void)
+{
+	return &cpu_stats[bounded(bpf_get_smp_processor_id(), TN_MAX_CPUS)];
+}
+
+static u32 dom_of(s32 cpu)
+{
+	return bounded(cpu_dom[bounded(cpu, TN_MAX_CPUS)], TN_MAX_DOMS);
+}
+
+static bool pinned(const struct task_struct *p)
+{
+	return p->nr_cpus_allowed == 1 || is_migration_disabled(p);
+}
+
+static struct temponet_class_stats *class_stats(u32 class)
+{
+	return &this_stats()->class[bounded(class, TN_NR_TIERS)];
+}
+
+static u64 since(u64 now, u64 then)
+{
+	return time_after(now, then) ? now - then : 0;
+}
+
+#endif /* __TEMPONET_STATE_BPF_H */

@@ -1,0 +1,118 @@
+# shellcheck shell=bash
+# What the scripts share: where things are, how they speak, how packages get
+# here. Sourced, never run.
+
+REPO=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/scx_temponet
+SCRIPT=$(basename "$0")
+# For the scripts that source this file.
+# shellcheck disable=SC2034
+KERNELS=(6.12.107 6.16.12 6.18.15 7.2.13)
+
+# scx_cargo compiles bpf/ with this compiler; Debian's plain `clang` is too old.
+export BPF_CLANG=${BPF_CLANG:-clang-19}
+[[ -d $HOME/.cargo/bin ]] && PATH=$HOME/.cargo/bin:$PATH
+# Administrators' tools (chrt's relatives, busybox) are there on Debian even
+# when a user's PATH does not say so.
+PATH=$PATH:/usr/sbin:/sbin
+export PATH
+
+# Messages go to stderr, so that stdout stays what a script is asked for.
+say() { printf '%s: %s\n' "$SCRIPT" "$*" >&2; }
+die() { printf '%s: error: %s\n' "$SCRIPT" "$*" >&2; exit 1; }
+# Bad usage: one sentence, status 2.
+usage_error() { printf '%s: %s (see --help)\n' "$SCRIPT" "$*" >&2; exit 2; }
+# The comment block at the top of a script is its manual.
+print_manual() { sed -n '2,/^[^#]/{/^#/!q;s/^# \{0,1\}//;p}' "$0"; }
+
+as_root() {
+    if ((EUID == 0)); then
+        "$@"
+    elif command -v sudo >/dev/null; then
+        sudo "$@"
+    else
+        die "need root for: $*  (no sudo here: run it as root yourself)"
+    fi
+}
+
+# Runs a command while holding the named lock, so that two runs that want the
+# same thing in the cache do the work once.
+with_lock() {
+    local name=$1 fd
+    shift
+    mkdir -p "$CACHE/locks"
+    exec {fd}>"$CACHE/locks/$name"
+    if ! flock -n "$fd"; then
+        say "waiting for another run ($name)"
+        flock "$fd"
+    fi
+    # What the command starts must not inherit the lock. A failure ends the
+    # script (set -e), and with it the lock.
+    ("$@") {fd}>&-
+    exec {fd}>&-
+}
+
+missing_packages() {
+    local package
+    for package in "$@"; do
+        [[ $(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || printf '%s\n' "$package"
+    done
+}
+
+# Installs those of the named Debian packages that are missing.
+need_packages() {
+    local missing
+    mapfile -t missing < <(missing_packages "$@")
+    ((${#missing[@]})) || return 0
+    command -v apt-get >/dev/null || die "these packages are missing and this is no Debian: ${missing[*]}"
+    with_lock apt install_packages "${missing[@]}"
+}
+
+install_packages() {
+    say "installing Debian packages: $*"
+    local log
+    log=$(mktemp)
+    if ! { as_root apt-get update -q && as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "$@"; } >"$log" 2>&1; then
+        tail -n 20 "$log" >&2
+        rm -f "$log"
+        die "apt-get could not install: $*"
+    fi
+    rm -f "$log"
+}
+
+# The mirror this machine's own apt uses for the Debian archive.
+debian_mirror() {
+    local format='$(ORIGIN) $(LABEL) $(REPO_URI)' uri
+    uri=$(apt-get indextargets --format "$format" 'Created-By: Packages' | awk '$1 == "Debian" && $2 == "Debian" { print $3; exit }')
+    if [[ -z $uri ]]; then
+        as_root apt-get update -q >/dev/null
+        uri=$(apt-get indextargets --format "$format" 'Created-By: Packages' | awk '$1 == "Debian" && $2 == "Debian" { print $3; exit }')
+    fi
+    [[ -n $uri ]] || die "apt on this machine knows no Debian archive"
+    printf '%s\n' "$uri"
+}
+
+# apt with a state of its own: other suites than the host's, and nothing
+# installed. The first argument names the state, the second its suites.
+private_apt_init() {
+    local state=$CACHE/apt/$1 uri suite
+    shift
+    mkdir -p "$state/lists/partial" "$state/archives/partial"
+    uri=$(debian_mirror)
+    for suite in "$@"; do
+        printf 'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] %s %s main\n' "$uri" "$suite"
+    done >"$state/sources.list"
+    PRIVATE_APT=(
+        -q -o "Dir::Etc::sourcelist=$state/sources.list" -o Dir::Etc::sourceparts=-
+        -o "Dir::State::lists=$state/lists" -o "Dir::Cache=$state"
+        -o "APT::Sandbox::User=$(id -un)" -o Acquire::Languages=none
+        -o Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false
+        -o Acquire::IndexTargets::deb::CNF::DefaultEnabled=false
+    )
+    # Package lists younger than a day are good enough.
+    if [[ -z $(find "$state/stamp" -mtime -1 2>/dev/null) ]]; then
+        say "fetching the package lists of $*"
+        apt-get "${PRIVATE_APT[@]}" update >&2 || die "could not fetch the package lists of $*"
+        touch "$state/stamp"
+    fi
+}

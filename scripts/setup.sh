@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# Sets up what building, running and testing need on a Debian machine. Does
+# nothing, silently, where everything is there.
+#
+#   scripts/setup.sh [PART]...     parts: build vm ort (default: all of them)
+#
+#   build   compilers, libraries, the Rust toolchain
+#   vm      QEMU and the programs that the test guest runs
+#   ort     ONNX Runtime's shared library, in the cache folder; prints its path
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+# The agent opens 1.20 and newer.
+ORT_VERSION=1.31.1
+
+setup_build() {
+    need_packages build-essential clang-19 llvm-19 libelf-dev zlib1g-dev pkg-config libseccomp-dev \
+        ca-certificates curl git
+    command -v cargo >/dev/null || with_lock rustup install_rust
+}
+
+# rust-toolchain.toml names the toolchain; rustup fetches it on first use.
+install_rust() {
+    [[ -x $HOME/.cargo/bin/cargo ]] && return
+    say "installing rustup and the Rust toolchain"
+    local installer
+    installer=$(mktemp)
+    curl --proto '=https' --tlsv1.2 -fsS https://sh.rustup.rs -o "$installer"
+    sh "$installer" -y --quiet --profile minimal --default-toolchain none --no-modify-path >&2
+    rm -f "$installer"
+}
+
+setup_vm() {
+    need_packages qemu-system-x86 busybox-static cpio stress-ng rt-app rt-tests util-linux python3 binutils
+}
+
+setup_ort() {
+    local library=$CACHE/onnxruntime/$ORT_VERSION/libonnxruntime.so
+    if [[ ! -e $library ]]; then
+        need_packages python3 python3-pip ca-certificates
+        with_lock onnxruntime fetch_ort "$library"
+    fi
+    printf '%s\n' "$library"
+}
+
+# The PyPI wheel carries the library; nothing else of it is wanted.
+fetch_ort() {
+    local library=$1 work
+    [[ -e $library ]] && return
+    say "fetching ONNX Runtime $ORT_VERSION"
+    mkdir -p "$CACHE/onnxruntime"
+    work=$(mktemp -d "$CACHE/onnxruntime/.fetch.XXXXXX")
+    # shellcheck disable=SC2064
+    trap "rm -rf '$work'" EXIT
+    python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary=:all: -d "$work" "onnxruntime==$ORT_VERSION" >&2
+    python3 - "$work" <<'PYTHON'
+import pathlib, sys, zipfile
+work = pathlib.Path(sys.argv[1])
+(wheel,) = work.glob("*.whl")
+with zipfile.ZipFile(wheel) as archive:
+    (name,) = [n for n in archive.namelist() if "/capi/libonnxruntime.so." in n]
+    (work / "library").write_bytes(archive.read(name))
+PYTHON
+    mkdir -p "$(dirname "$library")"
+    mv "$work/library" "$library"
+}
+
+case ${1:-} in
+    -h | --help) print_manual; exit 0 ;;
+esac
+(($#)) || set -- build vm ort
+for part in "$@"; do
+    case $part in
+        build | vm | ort) ;;
+        *) usage_error "unknown part: $part" ;;
+    esac
+done
+for part in "$@"; do "setup_$part"; done

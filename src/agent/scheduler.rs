@@ -1,0 +1,148 @@
+//! The scheduler's life: open, configure, load, attach, serve figures, report
+//! how it ended.
+
+use std::fs;
+use std::mem::MaybeUninit;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use crossbeam_channel::RecvTimeoutError;
+use libbpf_rs::{Link, OpenObject};
+use log::info;
+use scx_stats::prelude::*;
+use scx_utils::{
+    compat, scx_ops_attach, scx_ops_load, scx_ops_open, uei_exited, uei_report, UserExitInfo,
+};
+
+use super::bpf::{BpfSkel, BpfSkelBuilder};
+use super::machine::Machine;
+use super::stats::{self, Snapshot};
+
+pub struct Config {
+    /// Schedule only tasks of policy SCHED_EXT.
+    pub partial: bool,
+    pub exit_dump_len: u32,
+    pub verbose: bool,
+    pub task_hint_map: PathBuf,
+    pub libbpf: scx_utils::libbpf_clap_opts::LibbpfOpts,
+}
+
+/// Why the scheduler is no longer loaded.
+pub struct Ended {
+    pub info: UserExitInfo,
+}
+
+impl Ended {
+    /// The kernel asks for a restart, after CPU hotplug for example.
+    pub fn should_restart(&self) -> bool {
+        self.info.should_restart()
+    }
+}
+
+pub struct Scheduler<'a> {
+    skel: BpfSkel<'a>,
+    link: Option<Link>,
+    stats: StatsServer<(), Snapshot>,
+    nr_cpus: usize,
+    hint_map: PathBuf,
+}
+
+impl<'a> Scheduler<'a> {
+    pub fn load(config: &Config, storage: &'a mut MaybeUninit<OpenObject>) -> Result<Self> {
+        scx_utils::try_set_rlimit_infinity();
+        let machine = Machine::detect()?;
+
+        let mut builder = BpfSkelBuilder::default();
+        builder.obj_builder.debug(config.verbose);
+        let open_opts = config.libbpf.clone().into_bpf_open_opts();
+        let mut skel = scx_ops_open!(builder, storage, temponet_ops, open_opts)?;
+
+        let ops = skel.struct_ops.temponet_ops_mut();
+        ops.exit_dump_len = config.exit_dump_len;
+        ops.flags = *compat::SCX_OPS_KEEP_BUILTIN_IDLE
+            | *compat::SCX_OPS_ALLOW_QUEUED_WAKEUP
+            | compat::read_enum("scx_ops_flags", "SCX_OPS_HAS_CGROUP_WEIGHT").unwrap_or(0);
+        if config.partial {
+            ops.flags |= *compat::SCX_OPS_SWITCH_PARTIAL;
+        }
+
+        let rodata = skel
+            .maps
+            .rodata_data
+            .as_mut()
+            .context("the BPF object has no rodata")?;
+        rodata.nr_cpus = machine.nr_cpus() as u32;
+        rodata.nr_doms = machine.nr_doms() as u32;
+        rodata.cpu_dom[..machine.cpu_dom.len()].copy_from_slice(&machine.cpu_dom);
+        rodata.cpu_order[..machine.cpu_order.len()].copy_from_slice(&machine.cpu_order);
+        rodata.dom_start[..machine.dom_start.len()].copy_from_slice(&machine.dom_start);
+        rodata.dom_len[..machine.dom_len.len()].copy_from_slice(&machine.dom_len);
+
+        let mut skel = scx_ops_load!(skel, temponet_ops, uei)?;
+        pin_hint_map(&mut skel, &config.task_hint_map)?;
+        let link = scx_ops_attach!(skel, temponet_ops)?;
+        let stats = StatsServer::new(stats::server_data()).launch()?;
+        info!(
+            "scheduling {} CPUs in {} domain{}",
+            machine.nr_cpus(),
+            machine.nr_doms(),
+            if machine.nr_doms() == 1 { "" } else { "s" }
+        );
+
+        Ok(Self {
+            skel,
+            link: Some(link),
+            stats,
+            nr_cpus: machine.cpu_dom.len(),
+            hint_map: config.task_hint_map.clone(),
+        })
+    }
+
+    /// Until told to stop, or until the kernel ends it.
+    pub fn run(mut self, shutdown: &AtomicBool) -> Result<Ended> {
+        let (answers, requests) = self.stats.channels();
+        while !shutdown.load(Ordering::Relaxed) && !uei_exited!(&self.skel, uei) {
+            match requests.recv_timeout(Duration::from_secs(1)) {
+                Ok(()) => answers.send(self.snapshot())?,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(e) => Err(e)?,
+            }
+        }
+        drop(self.link.take());
+        let info = uei_report!(&self.skel, uei)?;
+        Ok(Ended { info })
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let cpus = self
+            .skel
+            .maps
+            .bss_data
+            .as_ref()
+            .map_or(&[][..], |bss| &bss.cpu_stats[..self.nr_cpus]);
+        Snapshot::take(cpus, &self.skel.maps.offenders)
+    }
+}
+
+impl Drop for Scheduler<'_> {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.hint_map);
+    }
+}
+
+/// Pinned so that privileged programs can declare deadlines without the daemon.
+fn pin_hint_map(skel: &mut BpfSkel<'_>, path: &Path) -> Result<()> {
+    if let Some(dir) = path.parent() {
+        fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
+    }
+    // Left behind by a scheduler that was killed.
+    if path.exists() {
+        fs::remove_file(path).with_context(|| format!("cannot replace {}", path.display()))?;
+    }
+    skel.maps
+        .task_hints
+        .pin(path)
+        .with_context(|| format!("cannot pin the hint map at {}", path.display()))
+}

@@ -1,0 +1,348 @@
+//! The figures: summed up from the BPF half, served through scx_stats, printed
+//! by `--stats` and `--monitor`.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use libbpf_rs::{MapCore, MapFlags};
+use scx_stats::prelude::*;
+use scx_stats_derive::{stat_doc, Stats};
+use serde::{Deserialize, Serialize};
+
+use super::bpf::intf;
+use super::bpf::intf::temponet_offender;
+use super::bpf::types::{temponet_class_stats, temponet_cpu_stats};
+
+/// Names of the classes and where the BPF half keeps their figures.
+const CLASSES: &[(&str, usize)] = &[
+    ("declared", intf::temponet_tier_TN_DECLARED as usize),
+    ("inferred", intf::temponet_tier_TN_INFERRED as usize),
+    ("background", intf::temponet_tier_TN_BACKGROUND as usize),
+    ("late", intf::temponet_tier_TN_LATE as usize),
+];
+
+/// How many of the worst offenders are shown.
+const OFFENDERS_SHOWN: usize = 8;
+
+#[stat_doc]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, Stats)]
+pub struct ClassMetrics {
+    #[stat(desc = "jobs released")]
+    pub released: u64,
+    #[stat(desc = "jobs that ended by their deadline")]
+    pub met: u64,
+    #[stat(desc = "jobs that ended after their deadline")]
+    pub missed: u64,
+    #[stat(desc = "mean response time (us): end - release")]
+    pub response_us: f64,
+    #[stat(desc = "longest response time since load (us)")]
+    pub response_max_us: f64,
+    #[stat(desc = "mean lateness of missed jobs (us): end - deadline")]
+    pub lateness_us: f64,
+    #[stat(desc = "largest lateness since load (us)")]
+    pub lateness_max_us: f64,
+    #[stat(desc = "times a task of this class was put on a CPU")]
+    pub runs: u64,
+    #[stat(desc = "CPU time (ms)")]
+    pub run_ms: f64,
+    #[stat(desc = "mean wait in a queue (us)")]
+    pub wait_us: f64,
+    #[stat(desc = "longest wait in a queue since load (us)")]
+    pub wait_max_us: f64,
+}
+
+#[stat_doc]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, Stats)]
+pub struct OffenderMetrics {
+    #[stat(desc = "deadlines missed by the task")]
+    pub missed: u64,
+    #[stat(desc = "deadlines met by the task, as of its last miss")]
+    pub met: u64,
+    #[stat(desc = "its largest lateness (us)")]
+    pub lateness_max_us: f64,
+    #[stat(desc = "declared or inferred")]
+    pub class: String,
+}
+
+#[stat_doc]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, Stats)]
+#[stat(top)]
+pub struct Metrics {
+    #[stat(
+        desc = "per class: declared, inferred, background (no jobs), late (run time and waits only)"
+    )]
+    pub classes: BTreeMap<String, ClassMetrics>,
+    #[stat(desc = "tasks with the most missed deadlines, by name[tid]")]
+    pub offenders: BTreeMap<String, OffenderMetrics>,
+    #[stat(desc = "dispatches straight onto an idle CPU")]
+    pub idle: u64,
+    #[stat(desc = "dispatches from the head of the most urgent queue")]
+    pub queue: u64,
+    #[stat(desc = "dispatches of a lower queue that had waited its bound")]
+    pub bound: u64,
+    #[stat(desc = "dispatches of per-CPU kernel threads")]
+    pub kthread: u64,
+    #[stat(desc = "running tasks pushed aside for a more urgent job")]
+    pub preemptions: u64,
+    #[stat(desc = "tasks taken over from another cache domain")]
+    pub steals: u64,
+    #[stat(desc = "jobs moved to the late queue")]
+    pub hopeless: u64,
+    #[stat(desc = "jobs that ended because their budget was used up")]
+    pub rollovers: u64,
+    #[stat(desc = "inferred jobs that outran their estimate and went to background")]
+    pub demotions: u64,
+    #[stat(desc = "hints in the map that made no sense and were ignored")]
+    pub hints_invalid: u64,
+}
+
+/// Totals since load, in the units of the BPF half. What `--stats` shows is the
+/// difference of two of these.
+#[derive(Clone, Default)]
+pub struct Snapshot {
+    totals: temponet_cpu_stats,
+    offenders: BTreeMap<String, OffenderMetrics>,
+}
+
+impl Snapshot {
+    pub fn take(cpus: &[temponet_cpu_stats], offenders: &impl MapCore) -> Self {
+        let mut totals = temponet_cpu_stats::default();
+        for cpu in cpus {
+            add(&mut totals, cpu);
+        }
+        Self {
+            totals,
+            offenders: worst_offenders(offenders),
+        }
+    }
+
+    /// The figures of the time between `earlier` and this.
+    fn since(&self, earlier: &Self) -> Metrics {
+        let (now, then) = (&self.totals, &earlier.totals);
+        let source = |i: u32| now.dispatches[i as usize] - then.dispatches[i as usize];
+        Metrics {
+            classes: CLASSES
+                .iter()
+                .map(|&(name, i)| (name.to_string(), class(&now.class[i], &then.class[i])))
+                .collect(),
+            offenders: self.offenders.clone(),
+            idle: source(intf::temponet_source_TN_SRC_IDLE),
+            queue: source(intf::temponet_source_TN_SRC_QUEUE),
+            bound: source(intf::temponet_source_TN_SRC_BOUND),
+            kthread: source(intf::temponet_source_TN_SRC_KTHREAD),
+            preemptions: now.preemptions - then.preemptions,
+            steals: now.steals - then.steals,
+            hopeless: now.hopeless - then.hopeless,
+            rollovers: now.rollovers - then.rollovers,
+            demotions: now.demotions - then.demotions,
+            hints_invalid: now.hints_invalid - then.hints_invalid,
+        }
+    }
+}
+
+fn add(total: &mut temponet_cpu_stats, cpu: &temponet_cpu_stats) {
+    for (t, c) in total.class.iter_mut().zip(&cpu.class) {
+        t.released += c.released;
+        t.met += c.met;
+        t.missed += c.missed;
+        t.response_ns += c.response_ns;
+        t.response_max_ns = t.response_max_ns.max(c.response_max_ns);
+        t.lateness_ns += c.lateness_ns;
+        t.lateness_max_ns = t.lateness_max_ns.max(c.lateness_max_ns);
+        t.runs += c.runs;
+        t.run_ns += c.run_ns;
+        t.wait_ns += c.wait_ns;
+        t.wait_max_ns = t.wait_max_ns.max(c.wait_max_ns);
+    }
+    for (t, c) in total.dispatches.iter_mut().zip(&cpu.dispatches) {
+        *t += c;
+    }
+    total.preemptions += cpu.preemptions;
+    total.steals += cpu.steals;
+    total.hopeless += cpu.hopeless;
+    total.rollovers += cpu.rollovers;
+    total.demotions += cpu.demotions;
+    total.hints_invalid += cpu.hints_invalid;
+}
+
+fn class(now: &temponet_class_stats, then: &temponet_class_stats) -> ClassMetrics {
+    let mean_us = |sum: u64, n: u64| if n == 0 { 0.0 } else { us(sum) / n as f64 };
+    let met = now.met - then.met;
+    let missed = now.missed - then.missed;
+    let runs = now.runs - then.runs;
+    ClassMetrics {
+        released: now.released - then.released,
+        met,
+        missed,
+        response_us: mean_us(now.response_ns - then.response_ns, met + missed),
+        response_max_us: us(now.response_max_ns),
+        lateness_us: mean_us(now.lateness_ns - then.lateness_ns, missed),
+        lateness_max_us: us(now.lateness_max_ns),
+        runs,
+        run_ms: us(now.run_ns - then.run_ns) / 1000.0,
+        wait_us: mean_us(now.wait_ns - then.wait_ns, runs),
+        wait_max_us: us(now.wait_max_ns),
+    }
+}
+
+fn us(ns: u64) -> f64 {
+    ns as f64 / 1000.0
+}
+
+/// A task may exit between two look-ups: what cannot be read is left out.
+fn worst_offenders(map: &impl MapCore) -> BTreeMap<String, OffenderMetrics> {
+    let mut rows: Vec<(u32, temponet_offender)> = map
+        .keys()
+        .filter_map(|key| {
+            let tid = u32::from_ne_bytes(key.as_slice().try_into().ok()?);
+            let row = map.lookup(&key, MapFlags::ANY).ok()??;
+            Some((tid, read_offender(&row)?))
+        })
+        .collect();
+    rows.sort_by_key(|(_, row)| std::cmp::Reverse(row.missed));
+    rows.truncate(OFFENDERS_SHOWN);
+    rows.into_iter()
+        .map(|(tid, row)| {
+            let comm: Vec<u8> = row
+                .comm
+                .iter()
+                .map(|&c| c as u8)
+                .take_while(|&c| c != 0)
+                .collect();
+            let name = format!("{}[{tid}]", String::from_utf8_lossy(&comm));
+            let class = CLASSES
+                .iter()
+                .find(|(_, i)| *i == row.tier as usize)
+                .map_or("?", |(name, _)| name);
+            let metrics = OffenderMetrics {
+                missed: row.missed,
+                met: row.met,
+                lateness_max_us: us(row.lateness_max_ns),
+                class: class.to_string(),
+            };
+            (name, metrics)
+        })
+        .collect()
+}
+
+fn read_offender(bytes: &[u8]) -> Option<temponet_offender> {
+    if bytes.len() != std::mem::size_of::<temponet_offender>() {
+        return None;
+    }
+    // SAFETY: the length was checked, and any bytes are a valid value of this
+    // struct of integers; read_unaligned needs no alignment.
+    Some(unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) })
+}
+
+impl Metrics {
+    fn print(&self, out: &mut impl Write) -> Result<()> {
+        writeln!(
+            out,
+            "dispatch: idle {} queue {} bound {} kthread {} | preempted {} stolen {} | hopeless {} rolled over {} demoted {}",
+            self.idle, self.queue, self.bound, self.kthread, self.preemptions, self.steals,
+            self.hopeless, self.rollovers, self.demotions,
+        )?;
+        writeln!(
+            out,
+            "{:<11}{:>9}{:>8}{:>13}{:>13}{:>13}{:>11}{:>11}{:>12}",
+            "class",
+            "met",
+            "missed",
+            "response ms",
+            "lateness ms",
+            "run ms",
+            "runs",
+            "wait ms",
+            "max wait ms"
+        )?;
+        for (name, _) in CLASSES {
+            let Some(c) = self.classes.get(*name) else {
+                continue;
+            };
+            let jobs = |n: u64| {
+                if has_jobs(name) {
+                    n.to_string()
+                } else {
+                    "-".into()
+                }
+            };
+            let ms = |us: f64| {
+                if has_jobs(name) {
+                    format!("{:.3}", us / 1000.0)
+                } else {
+                    "-".into()
+                }
+            };
+            writeln!(
+                out,
+                "{:<11}{:>9}{:>8}{:>13}{:>13}{:>13.1}{:>11}{:>11.3}{:>12.1}",
+                name,
+                jobs(c.met),
+                jobs(c.missed),
+                ms(c.response_us),
+                ms(c.lateness_us),
+                c.run_ms,
+                c.runs,
+                c.wait_us / 1000.0,
+                c.wait_max_us / 1000.0,
+            )?;
+        }
+        if !self.offenders.is_empty() {
+            let mut rows: Vec<_> = self.offenders.iter().collect();
+            rows.sort_by_key(|(_, row)| std::cmp::Reverse(row.missed));
+            let rows: Vec<String> = rows
+                .iter()
+                .map(|(name, row)| {
+                    format!(
+                        "{name} {}/{} missed, worst by {:.1} ms",
+                        row.missed,
+                        row.missed + row.met,
+                        row.lateness_max_us / 1000.0
+                    )
+                })
+                .collect();
+            writeln!(out, "most misses since load: {}", rows.join("; "))?;
+        }
+        writeln!(out)?;
+        Ok(())
+    }
+}
+
+fn has_jobs(class: &str) -> bool {
+    class == "declared" || class == "inferred"
+}
+
+pub fn server_data() -> StatsServerData<(), Snapshot> {
+    let open: Box<dyn StatsOpener<(), Snapshot>> = Box::new(move |(requests, answers)| {
+        requests.send(())?;
+        let mut before = answers.recv()?;
+        let read: Box<dyn StatsReader<(), Snapshot>> =
+            Box::new(move |_args, (requests, answers)| {
+                requests.send(())?;
+                let now = answers.recv()?;
+                let metrics = now.since(&before);
+                before = now;
+                metrics.to_json()
+            });
+        Ok(read)
+    });
+    StatsServerData::new()
+        .add_meta(Metrics::meta())
+        .add_meta(ClassMetrics::meta())
+        .add_meta(OffenderMetrics::meta())
+        .add_ops("top", StatsOps { open, close: None })
+}
+
+/// Prints the figures of a running scheduler until `shutdown`.
+pub fn monitor(interval: Duration, shutdown: Arc<AtomicBool>) -> Result<()> {
+    scx_utils::monitor_stats::<Metrics>(
+        &[],
+        interval,
+        || shutdown.load(Ordering::Relaxed),
+        |metrics| metrics.print(&mut std::io::stdout()),
+    )
+}

@@ -1,0 +1,155 @@
+//! Bare `scx_temponet`: load the scheduler, or watch one that is loaded.
+
+use std::mem::MaybeUninit;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::{Args, ValueEnum};
+use log::{info, warn, LevelFilter};
+use scx_utils::build_id;
+use scx_utils::libbpf_clap_opts::LibbpfOpts;
+
+use crate::agent::{self, stats, Scheduler};
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Policy {
+    /// Earliest deadline first, hopeless jobs aside, in the kernel alone
+    Edf,
+}
+
+#[derive(Debug, Args)]
+pub struct LoadArgs {
+    /// Who decides whom to run
+    #[arg(long, value_enum, default_value_t = Policy::Edf)]
+    policy: Policy,
+
+    /// Where to pin the map of declared deadlines (task storage, keyed by pidfd)
+    #[arg(
+        long,
+        value_name = "PATH",
+        default_value = "/sys/fs/bpf/scx_temponet/task_hints"
+    )]
+    task_hint_map: PathBuf,
+
+    /// Schedule only tasks whose policy is SCHED_EXT; leave the rest to the kernel
+    #[arg(long)]
+    partial: bool,
+
+    /// Print figures every so many seconds while scheduling
+    #[arg(long, value_name = "SECONDS", value_parser = interval)]
+    stats: Option<Duration>,
+
+    /// Print the figures of a scheduler that is already loaded; load nothing
+    #[arg(long, value_name = "SECONDS", value_parser = interval)]
+    monitor: Option<Duration>,
+
+    /// Explain the figures and exit
+    #[arg(long)]
+    help_stats: bool,
+
+    /// Size of the kernel's dump if it ejects the scheduler (0: its default)
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    exit_dump_len: u32,
+
+    /// Say more, libbpf included
+    #[arg(short, long)]
+    verbose: bool,
+
+    /// Print the version and exit
+    #[arg(short = 'V', long)]
+    version: bool,
+
+    #[command(flatten, next_help_heading = "Libbpf options")]
+    libbpf: LibbpfOpts,
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text
+        .parse()
+        .map_err(|_| format!("'{text}' is not a number of seconds"))?;
+    if !(0.01..=86_400.0).contains(&seconds) {
+        return Err("must be between 0.01 and 86400 seconds".into());
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+pub fn run(args: LoadArgs) -> Result<ExitCode> {
+    if args.version {
+        println!(
+            "scx_temponet {}",
+            build_id::full_version(env!("CARGO_PKG_VERSION"))
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.help_stats {
+        stats::server_data().describe_meta(&mut std::io::stdout(), None)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    start_log(args.verbose)?;
+
+    let shutdown = Arc::new(AtomicBool::new(false));
+    let stop = shutdown.clone();
+    ctrlc::set_handler(move || stop.store(true, Ordering::Relaxed))
+        .context("cannot catch Ctrl-C")?;
+
+    if let Some(interval) = args.monitor {
+        stats::monitor(interval, shutdown)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(interval) = args.stats {
+        let shutdown = shutdown.clone();
+        thread::spawn(move || {
+            if let Err(error) = stats::monitor(interval, shutdown) {
+                warn!("no more figures: {error:#}");
+            }
+        });
+    }
+
+    let config = agent::Config {
+        partial: args.partial,
+        exit_dump_len: args.exit_dump_len,
+        verbose: args.verbose,
+        task_hint_map: args.task_hint_map,
+        libbpf: args.libbpf,
+    };
+    info!(
+        "scx_temponet {}, policy {:?}",
+        build_id::full_version(env!("CARGO_PKG_VERSION")),
+        args.policy
+    );
+    // The kernel asks for a restart when CPUs come or go.
+    loop {
+        let mut storage = MaybeUninit::uninit();
+        let ended = Scheduler::load(&config, &mut storage)?.run(&shutdown)?;
+        if !ended.should_restart() || shutdown.load(Ordering::Relaxed) {
+            return Ok(ExitCode::SUCCESS);
+        }
+        info!("restarting: the machine's CPUs changed");
+    }
+}
+
+fn start_log(verbose: bool) -> Result<()> {
+    let level = if verbose {
+        LevelFilter::Debug
+    } else {
+        LevelFilter::Info
+    };
+    let config = simplelog::ConfigBuilder::new()
+        .set_time_level(LevelFilter::Off)
+        .set_location_level(LevelFilter::Off)
+        .set_target_level(LevelFilter::Off)
+        .set_thread_level(LevelFilter::Off)
+        .build();
+    simplelog::TermLogger::init(
+        level,
+        config,
+        simplelog::TerminalMode::Stderr,
+        simplelog::ColorChoice::Auto,
+    )
+    .context("cannot start the log")
+}
