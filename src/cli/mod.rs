@@ -1,6 +1,7 @@
 //! The command line: one file per subcommand, bare `scx_temponet` loads the
 //! scheduler.
 
+pub mod doctor;
 pub mod hint;
 mod load;
 
