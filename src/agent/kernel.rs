@@ -165,8 +165,8 @@ impl Machine {
         Check::fail(
             "sched_ext",
             "this kernel was built without CONFIG_SCHED_CLASS_EXT",
-            "boot one that has it (Debian's backports and Arch, Fedora and Ubuntu kernels from 6.12 on), \
-             or let scripts/run.sh boot one in a virtual machine",
+            "boot one that has it (in Debian: trixie-backports, 6.16 or newer), or let scripts/run.sh \
+             boot one in a virtual machine",
         )
     }
 
