@@ -37,7 +37,10 @@ impl Machine {
             );
             by_llc.entry(llc).or_default().push(cpu);
         }
-        ensure!(!by_llc.is_empty(), "found no CPUs in this machine's topology");
+        ensure!(
+            !by_llc.is_empty(),
+            "found no CPUs in this machine's topology"
+        );
 
         // More caches than domains: neighbours share one. Worse locality, same
         // schedule.
@@ -59,7 +62,9 @@ impl Machine {
                 machine.cpu_order.push(cpu as u32);
             }
             machine.dom_start.push(start as u32);
-            machine.dom_len.push((machine.cpu_order.len() - start) as u32);
+            machine
+                .dom_len
+                .push((machine.cpu_order.len() - start) as u32);
         }
         Ok(machine)
     }

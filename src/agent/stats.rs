@@ -14,8 +14,8 @@ use scx_stats_derive::{stat_doc, Stats};
 use serde::{Deserialize, Serialize};
 
 use super::bpf::intf;
-use super::bpf::types::{temponet_class_stats, temponet_cpu_stats};
 use super::bpf::intf::temponet_offender;
+use super::bpf::types::{temponet_class_stats, temponet_cpu_stats};
 
 /// Names of the classes and where the BPF half keeps their figures.
 const CLASSES: &[(&str, usize)] = &[
@@ -72,7 +72,9 @@ pub struct OffenderMetrics {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, Stats)]
 #[stat(top)]
 pub struct Metrics {
-    #[stat(desc = "per class: declared, inferred, background (no jobs), late (run time and waits only)")]
+    #[stat(
+        desc = "per class: declared, inferred, background (no jobs), late (run time and waits only)"
+    )]
     pub classes: BTreeMap<String, ClassMetrics>,
     #[stat(desc = "tasks with the most missed deadlines, by name[tid]")]
     pub offenders: BTreeMap<String, OffenderMetrics>,
@@ -247,17 +249,46 @@ impl Metrics {
         writeln!(
             out,
             "{:<11}{:>9}{:>8}{:>13}{:>13}{:>13}{:>11}{:>11}{:>12}",
-            "class", "met", "missed", "response ms", "lateness ms", "run ms", "runs", "wait ms", "max wait ms"
+            "class",
+            "met",
+            "missed",
+            "response ms",
+            "lateness ms",
+            "run ms",
+            "runs",
+            "wait ms",
+            "max wait ms"
         )?;
         for (name, _) in CLASSES {
-            let Some(c) = self.classes.get(*name) else { continue };
-            let jobs = |n: u64| if has_jobs(name) { n.to_string() } else { "-".into() };
-            let ms = |us: f64| if has_jobs(name) { format!("{:.3}", us / 1000.0) } else { "-".into() };
+            let Some(c) = self.classes.get(*name) else {
+                continue;
+            };
+            let jobs = |n: u64| {
+                if has_jobs(name) {
+                    n.to_string()
+                } else {
+                    "-".into()
+                }
+            };
+            let ms = |us: f64| {
+                if has_jobs(name) {
+                    format!("{:.3}", us / 1000.0)
+                } else {
+                    "-".into()
+                }
+            };
             writeln!(
                 out,
                 "{:<11}{:>9}{:>8}{:>13}{:>13}{:>13.1}{:>11}{:>11.3}{:>12.1}",
-                name, jobs(c.met), jobs(c.missed), ms(c.response_us), ms(c.lateness_us), c.run_ms,
-                c.runs, c.wait_us / 1000.0, c.wait_max_us / 1000.0,
+                name,
+                jobs(c.met),
+                jobs(c.missed),
+                ms(c.response_us),
+                ms(c.lateness_us),
+                c.run_ms,
+                c.runs,
+                c.wait_us / 1000.0,
+                c.wait_max_us / 1000.0,
             )?;
         }
         if !self.offenders.is_empty() {

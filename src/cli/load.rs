@@ -29,7 +29,11 @@ pub struct LoadArgs {
     policy: Policy,
 
     /// Where to pin the map of declared deadlines (task storage, keyed by pidfd)
-    #[arg(long, value_name = "PATH", default_value = "/sys/fs/bpf/scx_temponet/task_hints")]
+    #[arg(
+        long,
+        value_name = "PATH",
+        default_value = "/sys/fs/bpf/scx_temponet/task_hints"
+    )]
     task_hint_map: PathBuf,
 
     /// Schedule only tasks whose policy is SCHED_EXT; leave the rest to the kernel

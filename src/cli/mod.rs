@@ -1,11 +1,13 @@
 //! The command line: one file per subcommand, bare `scx_temponet` loads the
 //! scheduler.
 
+pub mod doctor;
+pub mod hint;
 mod load;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 
 /// A sched_ext scheduler for work that has deadlines.
 ///
@@ -16,10 +18,24 @@ use clap::Parser;
 struct Cli {
     #[command(flatten)]
     load: load::LoadArgs,
+
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Hint(hint::HintArgs),
+    Doctor(doctor::DoctorArgs),
 }
 
 pub fn run() -> ExitCode {
     let cli = Cli::parse();
+    match cli.command {
+        Some(Command::Hint(args)) => return hint::run(args),
+        Some(Command::Doctor(args)) => return doctor::run(args),
+        None => {}
+    }
     match load::run(cli.load) {
         Ok(code) => code,
         Err(error) => {

@@ -1,0 +1,227 @@
+//! The task a request names: held by pidfd, so that its id cannot come to mean
+//! another task between the question whose it is and the answer.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use thiserror::Error;
+
+/// `PIDFD_THREAD` (Linux 6.9): the pidfd is this thread, not its process.
+const PIDFD_THREAD: libc::c_uint = libc::O_EXCL as libc::c_uint;
+
+#[derive(Debug, Error)]
+pub enum TaskError {
+    #[error("no task has id {0}")]
+    Gone(i32),
+    #[error("task {0} cannot be looked up: {1}")]
+    Io(i32, io::Error),
+    #[error("task {tid} belongs to user {owner}, and user {peer} may declare deadlines for their own tasks only")]
+    NotYours { tid: i32, owner: u32, peer: u32 },
+    #[error("task {tid} runs with the rights of another user (set-uid), so only root may declare deadlines for it")]
+    SetUid { tid: i32 },
+}
+
+impl TaskError {
+    pub fn errno(&self) -> i32 {
+        match self {
+            Self::Gone(_) => libc::ESRCH,
+            Self::Io(_, e) => e.raw_os_error().unwrap_or(libc::EIO),
+            Self::NotYours { .. } | Self::SetUid { .. } => libc::EPERM,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct Task {
+    pidfd: OwnedFd,
+    pub tid: i32,
+    pub tgid: i32,
+    /// Real, effective, saved and file-system user id.
+    uids: [u32; 4],
+    /// The CPU it is pinned to, when it may run on one only.
+    pub pinned: Option<u32>,
+}
+
+impl Task {
+    /// Everything read from /proc is about the task the pidfd holds: the pidfd
+    /// comes first, and as long as its task lives the id is not reused, which
+    /// is checked last.
+    pub fn open(tid: i32) -> Result<Self, TaskError> {
+        let pidfd = pidfd_open(tid).map_err(|e| gone_or_io(tid, e))?;
+        let status = read_status(tid).map_err(|e| gone_or_io(tid, e))?;
+        let parsed = parse_status(&status);
+        let pinned = only_cpu(tid).map_err(|e| gone_or_io(tid, e))?;
+        if has_exited(pidfd.as_fd()) {
+            return Err(TaskError::Gone(tid));
+        }
+        let (tgid, uids) = parsed.ok_or_else(|| {
+            TaskError::Io(
+                tid,
+                io::Error::new(io::ErrorKind::InvalidData, "its /proc status is not one"),
+            )
+        })?;
+        Ok(Self {
+            pidfd,
+            tid,
+            tgid,
+            uids,
+            pinned,
+        })
+    }
+
+    pub fn pidfd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+
+    pub fn into_pidfd(self) -> OwnedFd {
+        self.pidfd
+    }
+
+    /// All four ids must be the peer's: a set-uid program is not its caller's
+    /// to shape, not even while it has its privileges put aside.
+    pub fn check_owner(&self, peer: u32) -> Result<(), TaskError> {
+        if peer == 0 || self.uids == [peer; 4] {
+            return Ok(());
+        }
+        if self.uids[0] == peer {
+            return Err(TaskError::SetUid { tid: self.tid });
+        }
+        Err(TaskError::NotYours {
+            tid: self.tid,
+            owner: self.uids[0],
+            peer,
+        })
+    }
+}
+
+fn gone_or_io(tid: i32, error: io::Error) -> TaskError {
+    match error.raw_os_error() {
+        Some(libc::ESRCH) | Some(libc::ENOENT) => TaskError::Gone(tid),
+        _ => TaskError::Io(tid, error),
+    }
+}
+
+fn pidfd_open(tid: i32) -> io::Result<OwnedFd> {
+    // SAFETY: no pointers; a non-negative result is a new descriptor of ours.
+    unsafe {
+        let fd = libc::syscall(libc::SYS_pidfd_open, tid, PIDFD_THREAD);
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(OwnedFd::from_raw_fd(fd as i32))
+    }
+}
+
+/// A pidfd becomes readable when its task exits.
+pub fn has_exited(pidfd: BorrowedFd<'_>) -> bool {
+    let mut poll = libc::pollfd {
+        fd: pidfd.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    // SAFETY: one pollfd, as said; no waiting.
+    let ready = unsafe { libc::poll(&mut poll, 1, 0) };
+    ready != 0
+}
+
+fn read_status(tid: i32) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    // A status is about 1.5 KiB. /proc finds threads by their own id too.
+    File::open(format!("/proc/{tid}/status"))?
+        .take(16 * 1024)
+        .read_to_end(&mut bytes)?;
+    // The name may be any bytes; the ids behind it are what matters.
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Thread group and user ids. The kernel escapes line breaks in the name, so a
+/// program cannot forge a `Uid:` line by calling itself one.
+fn parse_status(status: &str) -> Option<(i32, [u32; 4])> {
+    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
+    let tgid = field("Tgid:")?.trim().parse().ok()?;
+    let mut uids = [0; 4];
+    let mut words = field("Uid:")?.split_whitespace();
+    for uid in &mut uids {
+        *uid = words.next()?.parse().ok()?;
+    }
+    Some((tgid, uids))
+}
+
+fn only_cpu(tid: i32) -> io::Result<Option<u32>> {
+    // Room for 8192 CPUs, the most x86 kernels are built for.
+    let mut mask = [0u64; 128];
+    // SAFETY: the kernel writes at most the length given.
+    let bytes = unsafe {
+        libc::syscall(
+            libc::SYS_sched_getaffinity,
+            tid,
+            std::mem::size_of_val(&mask),
+            mask.as_mut_ptr(),
+        )
+    };
+    if bytes < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let mut cpus = mask.iter().enumerate().flat_map(|(word, bits)| {
+        (0..64).filter_map(move |b| (bits >> b & 1 == 1).then_some(word as u32 * 64 + b))
+    });
+    let first = cpus.next();
+    Ok(if cpus.next().is_none() { first } else { None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_is_found_by_its_thread_id() {
+        // SAFETY: gettid has no arguments.
+        let tid = unsafe { libc::gettid() };
+        let task = Task::open(tid).unwrap();
+        assert_eq!(task.tgid, std::process::id() as i32);
+        task.check_owner(0).unwrap();
+        // SAFETY: getuid has no arguments.
+        task.check_owner(unsafe { libc::getuid() }).unwrap();
+    }
+
+    #[test]
+    fn a_dead_child_is_gone_even_before_it_is_reaped() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = child.id() as i32;
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        assert!(matches!(Task::open(pid), Err(TaskError::Gone(p)) if p == pid));
+        child.wait().unwrap();
+        assert_eq!(Task::open(pid).unwrap_err().errno(), libc::ESRCH);
+    }
+
+    #[test]
+    fn other_peoples_tasks_and_set_uid_programs_are_not_touched() {
+        // SAFETY: gettid has no arguments.
+        let mut task = Task::open(unsafe { libc::gettid() }).unwrap();
+        task.uids = [1000; 4];
+        task.check_owner(1000).unwrap();
+        task.check_owner(0).unwrap();
+        assert!(matches!(
+            task.check_owner(1001),
+            Err(TaskError::NotYours { owner: 1000, .. })
+        ));
+        for uids in [[1000, 0, 0, 0], [1000, 1000, 0, 1000]] {
+            task.uids = uids;
+            assert!(matches!(
+                task.check_owner(1000),
+                Err(TaskError::SetUid { .. })
+            ));
+        }
+        // The other half of set-uid: a root shell that runs as the user for now.
+        task.uids = [0, 1000, 0, 1000];
+        assert_eq!(task.check_owner(1000).unwrap_err().errno(), libc::EPERM);
+    }
+
+    #[test]
+    fn status_is_read_and_cut_off_status_is_not() {
+        let text = "Name:\tx\nTgid:\t12\nUid:\t1\t2\t3\t4\n";
+        assert_eq!(parse_status(text), Some((12, [1, 2, 3, 4])));
+        assert_eq!(parse_status("Tgid:\t12\nUid:\t1\t2\n"), None);
+        assert_eq!(parse_status(""), None);
+    }
+}

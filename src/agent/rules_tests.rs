@@ -1,0 +1,229 @@
+use super::*;
+use proptest::prelude::*;
+
+const MS: u64 = 1_000_000;
+
+fn read(text: &str) -> Result<Vec<Rule>, String> {
+    parse(Path::new("r.toml"), text).map_err(|e| e.to_string())
+}
+
+/// The message for a rule that matches `x` and has `lines` from line 3 on.
+fn refused(lines: &str) -> String {
+    read(&format!("[[rule]]\ncomm = \"x\"\n{lines}")).unwrap_err()
+}
+
+const TIMES: &str = "runtime = \"1ms\"\nperiod = \"10ms\"\n";
+
+#[test]
+fn the_worked_example_of_the_manual_is_read() {
+    let manual = include_str!("../../docs/rules.md");
+    let example = manual
+        .split("```toml\n")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next())
+        .unwrap();
+    let rules = read(example).unwrap();
+    assert!(rules.len() >= 3);
+    assert!(rules.iter().any(|r| r.treatment == Treatment::Background));
+}
+
+#[test]
+fn rules_keep_their_order_and_their_lines() {
+    let rules = read(
+        "# audio\n\n[[rule]]\ncomm = \"pipewire*\"\ncgroup = \"audio.slice\"\n\
+         runtime = \"2ms\"\ndeadline = \"5ms\"\nperiod = \"10ms\"\ncriticality = 1\n\n\
+         [[rule]]\ncomm = \"make\"\nclass = \"background\"\n",
+    )
+    .unwrap();
+    let hint = Hint::new(2 * MS, 5 * MS, 10 * MS, 1).unwrap();
+    assert_eq!(
+        rules[0],
+        Rule {
+            comm: Some(Pattern {
+                text: "pipewire".into(),
+                prefix: true
+            }),
+            cgroup: Some(Pattern {
+                text: "audio.slice".into(),
+                prefix: false
+            }),
+            treatment: Treatment::Deadline(hint),
+            line: 3,
+        }
+    );
+    assert_eq!(rules[1].line, 11);
+    assert_eq!(rules[1].treatment, Treatment::Background);
+}
+
+#[test]
+fn the_deadline_is_the_period_unless_given() {
+    let rules = read(&format!("[[rule]]\ncomm = \"x\"\n{TIMES}")).unwrap();
+    let hint = Hint::new(MS, 10 * MS, 10 * MS, 0).unwrap();
+    assert_eq!(rules[0].treatment, Treatment::Deadline(hint));
+}
+
+#[test]
+fn patterns_match_names_or_their_beginning() {
+    let exact = Pattern {
+        text: "ardour".into(),
+        prefix: false,
+    };
+    assert!(exact.matches("ardour") && !exact.matches("ardour8"));
+    let prefix = Pattern {
+        prefix: true,
+        ..exact
+    };
+    assert!(prefix.matches("ardour") && prefix.matches("ardour8") && !prefix.matches("ardou"));
+}
+
+#[test]
+fn no_rules_is_no_mistake() {
+    assert_eq!(read(""), Ok(vec![]));
+    assert_eq!(read("# nothing yet\n"), Ok(vec![]));
+}
+
+#[test]
+fn syntax_errors_carry_their_line() {
+    let message = read("[[rule]]\ncomm = \"x\"\nruntime = 2ms\n").unwrap_err();
+    assert!(message.starts_with("r.toml:3: "), "{message}");
+    let message = read("[[rule]]\ncomm = \"a\"\ncomm = \"b\"\n").unwrap_err();
+    assert!(message.starts_with("r.toml:3: "), "{message}");
+    assert!(!message.contains('\n'), "{message}");
+}
+
+#[test]
+fn unknown_keys_are_named() {
+    assert!(
+        refused("wcet = \"1ms\"\n").starts_with("r.toml:3: unknown key `wcet`: a rule has comm,")
+    );
+    assert_eq!(
+        read("\ninterval = 3\n").unwrap_err(),
+        "r.toml:2: unknown key `interval`: a rules file holds [[rule]] entries only"
+    );
+}
+
+#[test]
+fn single_brackets_are_explained() {
+    assert_eq!(
+        read("[rule]\ncomm = \"x\"\n").unwrap_err(),
+        "r.toml:1: a rule begins with [[rule]], in double brackets"
+    );
+    assert!(read("rule = [1]\n")
+        .unwrap_err()
+        .contains("double brackets"));
+}
+
+#[test]
+fn wrong_types_are_named() {
+    assert_eq!(
+        refused("runtime = 2\n"),
+        "r.toml:3: runtime has no unit: write it as \"2ms\" or \"2us\""
+    );
+    assert_eq!(
+        refused("runtime = true\n"),
+        "r.toml:3: runtime is true or false, not text in quotes"
+    );
+    assert_eq!(
+        refused(&format!("{TIMES}criticality = \"high\"\n")),
+        "r.toml:5: criticality is text, not a whole number"
+    );
+    assert_eq!(
+        refused(&format!("{TIMES}criticality = -1\n")),
+        "r.toml:5: criticality -1 is out of range"
+    );
+    assert_eq!(
+        read("[[rule]]\ncomm = [\"a\", \"b\"]\n").unwrap_err(),
+        "r.toml:2: comm is a list, not text in quotes"
+    );
+}
+
+#[test]
+fn bad_durations_and_bad_parameters_are_explained() {
+    assert_eq!(
+        refused("runtime = \"2\"\n"),
+        "r.toml:3: runtime: `2` has no unit: write 2us, 2ms or 2s"
+    );
+    assert_eq!(
+        refused("runtime = \"20ms\"\nperiod = \"10ms\"\n"),
+        "r.toml:1: a runtime of 20ms does not fit into a deadline of 10ms"
+    );
+    assert!(refused("runtime = \"1ms\"\nperiod = \"0ms\"\n").contains("the period is zero"));
+    assert!(refused(&format!("{TIMES}criticality = 7\n")).contains("criticality 7"));
+    assert!(refused("runtime = \"1ms\"\n").contains("has no period"));
+    assert!(refused("period = \"1ms\"\n").contains("has no runtime"));
+    assert!(refused("").contains("has no runtime"));
+}
+
+#[test]
+fn empty_matches_are_refused() {
+    let message = read(&format!("\n[[rule]]\n{TIMES}")).unwrap_err();
+    assert_eq!(
+        message,
+        "r.toml:2: this rule matches nothing: give it a comm or a cgroup"
+    );
+    for (comm, said) in [
+        ("", "is empty"),
+        ("*", "would match every task"),
+        ("a*b", "not at its end"),
+        ("a\\u0000", "no name can have"),
+    ] {
+        let message = read(&format!("[[rule]]\ncomm = \"{comm}\"\n{TIMES}")).unwrap_err();
+        assert!(
+            message.starts_with("r.toml:2: comm") && message.contains(said),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn names_that_can_never_match_are_refused() {
+    let message = read(&format!(
+        "[[rule]]\ncomm = \"pipewire-media-session\"\n{TIMES}"
+    ))
+    .unwrap_err();
+    assert!(message.ends_with("keeps 15 of a name: write `pipewire-media-`"));
+    let message = read(&format!("[[rule]]\ncgroup = \"/a/b\"\n{TIMES}")).unwrap_err();
+    assert!(message.contains("is a path"), "{message}");
+    let long = "g".repeat(RULE_CGROUP_MAX + 1);
+    let message = read(&format!("[[rule]]\ncgroup = \"{long}\"\n{TIMES}")).unwrap_err();
+    assert!(message.contains("longer than 47 bytes"), "{message}");
+}
+
+#[test]
+fn background_takes_no_parameters_and_no_other_class_exists() {
+    assert!(refused("class = \"idle\"\n").contains("class `idle` is unknown"));
+    assert_eq!(
+        refused("class = \"background\"\nperiod = \"1ms\"\n"),
+        "r.toml:4: a background rule has no deadlines: remove `period` or the class"
+    );
+}
+
+#[test]
+fn too_many_rules_are_refused_at_the_first_too_many() {
+    let one = format!("[[rule]]\ncomm = \"x\"\n{TIMES}");
+    assert_eq!(read(&one.repeat(RULES_MAX)).unwrap().len(), RULES_MAX);
+    assert_eq!(
+        read(&one.repeat(RULES_MAX + 1)).unwrap_err(),
+        "r.toml:257: there are more than 64 rules"
+    );
+}
+
+#[test]
+fn unreadable_files_are_explained() {
+    let missing = load(Path::new("/nonexistent/r.toml")).unwrap_err();
+    assert!(missing
+        .to_string()
+        .starts_with("/nonexistent/r.toml: cannot be read: "));
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("r.toml");
+    std::fs::write(&file, b"# ok\n\xff\n").unwrap();
+    assert_eq!(load(&file).unwrap_err().line, Some(2));
+    assert!(load(dir.path()).is_err());
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics(text in "(\\[\\[rule\\]\\]\n|comm|class|=|\"|\\*|period|\n|\\PC){0,40}") {
+        let _ = read(&text);
+    }
+}

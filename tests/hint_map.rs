@@ -1,0 +1,183 @@
+//! The service in front of a real task storage map of the running kernel. It
+//! needs root and a kernel with BTF, but no sched_ext.
+
+use libbpf_rs::libbpf_sys;
+use libbpf_rs::{MapHandle, MapType};
+use scx_temponet::agent::hint::{Hint, HintClient, HintServer, Limits, MapStore};
+use std::path::Path;
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const MS: u64 = 1_000_000;
+
+/// A task storage map as BPF declares it: key `int`, value of a hint's size.
+fn task_storage() -> Option<MapHandle> {
+    // BTF: [1] int, [2] int[8], which is 32 bytes.
+    let int = [1u32, 1 << 24, 4, 1 << 24 | 32];
+    let array = [0u32, 3 << 24, 0, 1, 1, 8];
+    let types: Vec<u8> = int
+        .iter()
+        .chain(&array)
+        .flat_map(|w| w.to_ne_bytes())
+        .collect();
+    let strings = b"\0int\0";
+    let mut btf = 0xeb9f_u16.to_ne_bytes().to_vec();
+    btf.extend([1, 0]);
+    for word in [24, 0, types.len(), types.len(), strings.len()] {
+        btf.extend((word as u32).to_ne_bytes());
+    }
+    btf.extend(types);
+    btf.extend(strings);
+
+    // SAFETY: btf lives across the call.
+    let btf_fd = unsafe {
+        libbpf_sys::bpf_btf_load(btf.as_ptr().cast(), btf.len() as u64, std::ptr::null_mut())
+    };
+    if btf_fd < 0 {
+        eprintln!("skipped, BTF cannot be loaded here: error {btf_fd}");
+        return None;
+    }
+    let options = libbpf_sys::bpf_map_create_opts {
+        sz: size_of::<libbpf_sys::bpf_map_create_opts>() as u64,
+        btf_fd: btf_fd as u32,
+        btf_key_type_id: 1,
+        btf_value_type_id: 2,
+        map_flags: libbpf_sys::BPF_F_NO_PREALLOC,
+        ..Default::default()
+    };
+    match MapHandle::create(MapType::TaskStorage, Some("test_hints"), 4, 32, 0, &options) {
+        Ok(map) => Some(map),
+        Err(e) => {
+            eprintln!("skipped, task storage cannot be made here: {e}");
+            None
+        }
+    }
+}
+
+fn service(dir: &Path) -> Option<HintServer> {
+    let map = task_storage()?;
+    let limits = Limits {
+        util_max: 8.0,
+        ..Limits::default()
+    };
+    let server = HintServer::start(&dir.join("hint.sock"), limits).unwrap();
+    server
+        .attach(Arc::new(MapStore::new(map).unwrap()))
+        .unwrap();
+    Some(server)
+}
+
+fn hint(runtime_ms: u64) -> Hint {
+    Hint::new(runtime_ms * MS, 40 * MS, 40 * MS, 1).unwrap()
+}
+
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn eventually(what: &str, condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < Duration::from_secs(10), "never: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn the_kernel_keeps_a_hint_per_thread() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(server) = service(dir.path()) else {
+        return;
+    };
+    let client = HintClient::connect_to(&dir.path().join("hint.sock")).unwrap();
+    let me = HintClient::this_thread();
+    let leader = std::process::id() as i32;
+    assert_ne!(me, leader, "tests run in threads of their own");
+    assert_eq!(client.get(me).unwrap(), None);
+    client.set(me, &hint(10)).unwrap();
+    client.set(leader, &hint(20)).unwrap();
+    assert_eq!(client.get(me).unwrap(), Some(hint(10)));
+    assert_eq!(client.get(leader).unwrap(), Some(hint(20)));
+    client.clear(me).unwrap();
+    client.clear(me).unwrap();
+    assert_eq!(client.get(me).unwrap(), None);
+    assert_eq!(client.get(leader).unwrap(), Some(hint(20)));
+
+    // The next scheduler's map starts empty and is filled again.
+    server.detach();
+    let second = MapStore::new(task_storage().unwrap()).unwrap();
+    server.attach(Arc::new(second)).unwrap();
+    assert_eq!(client.get(leader).unwrap(), Some(hint(20)));
+    client.clear(leader).unwrap();
+}
+
+#[test]
+fn a_map_of_another_shape_is_refused() {
+    let options = libbpf_sys::bpf_map_create_opts {
+        sz: size_of::<libbpf_sys::bpf_map_create_opts>() as u64,
+        ..Default::default()
+    };
+    let Ok(map) = MapHandle::create(MapType::Hash, Some("test_other"), 4, 8, 1, &options) else {
+        return eprintln!("skipped, no BPF maps here");
+    };
+    let error = MapStore::new(map).err().unwrap().to_string();
+    assert!(error.contains("values of 8 bytes"), "{error}");
+}
+
+/// The kernel moves the hint with the task, to the id of the process.
+#[test]
+fn exec_from_a_second_thread_keeps_hint_and_charge() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(server) = service(dir.path()) else {
+        return;
+    };
+    let socket = dir.path().join("hint.sock");
+    let source = dir.path().join("exec_thread.c");
+    std::fs::write(
+        &source,
+        r#"
+        #include <pthread.h>
+        #include "temponet_hint.h"
+        static void *second(void *unused)
+        {
+            if (!temponet_hint_set(0, 10000000, 40000000, 40000000, 1, 0, 0))
+                execlp("sleep", "sleep", "60", (char *)0);
+            return unused;
+        }
+        int main(void)
+        {
+            pthread_t t;
+            pthread_create(&t, 0, second, 0);
+            pthread_join(t, 0);
+            return 1;
+        }"#,
+    )
+    .unwrap();
+    let program = dir.path().join("exec_thread");
+    let compiled = Command::new("cc")
+        .args(["-std=gnu11", "-pthread", "-o"])
+        .arg(&program)
+        .arg(format!("-DTEMPONET_HINT_SOCKET=\"{}\"", socket.display()))
+        .arg(concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include"))
+        .arg(&source)
+        .status()
+        .unwrap();
+    assert!(compiled.success());
+    let child = Running(Command::new(&program).spawn().unwrap());
+    let pid = child.0.id() as i32;
+    eventually("the program is exchanged", || {
+        std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|c| c == "sleep\n")
+    });
+    let client = HintClient::connect_to(&socket).unwrap();
+    eventually("the hint is the process's", || {
+        client.get(pid).unwrap() == Some(hint(10)) && server.declared() == (1, 0.25)
+    });
+    drop(child);
+    eventually("its share comes back", || server.declared().0 == 0);
+}
