@@ -3,9 +3,8 @@
 //! root to become one, and is skipped with a word otherwise.
 
 use scx_temponet::agent::hint::client::ClientError;
-use scx_temponet::agent::hint::{Hint, HintClient, HintServer, HintStore, Limits, MemoryStore};
+use scx_temponet::agent::hint::{Hint, HintClient, HintServer, Limits, MemoryStore};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -192,91 +191,6 @@ fn a_task_that_exits_gives_its_share_back() {
     eventually("the process's share comes back", || {
         service.server.declared() == (0, 0.0)
     });
-}
-
-/// Follows the task, as BPF task storage does, through an exec that changes
-/// its id: here by storing under the id of the process.
-#[derive(Default)]
-struct ProcessStore(MemoryStore);
-
-impl HintStore for ProcessStore {
-    fn set(&self, pidfd: BorrowedFd<'_>, hint: &Hint) -> io::Result<()> {
-        let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd()))?;
-        let tid = info
-            .lines()
-            .find_map(|l| l.strip_prefix("Pid:"))
-            .unwrap()
-            .trim();
-        let status = std::fs::read_to_string(format!("/proc/{tid}/status"))?;
-        let tgid: i32 = status
-            .lines()
-            .find_map(|l| l.strip_prefix("Tgid:"))
-            .unwrap()
-            .trim()
-            .parse()
-            .unwrap();
-        // SAFETY: pidfd_open has no pointers, and the descriptor is new.
-        let leader = unsafe {
-            use std::os::fd::FromRawFd;
-            let fd = libc::syscall(libc::SYS_pidfd_open, tgid, 0);
-            assert!(fd >= 0);
-            std::os::fd::OwnedFd::from_raw_fd(fd as i32)
-        };
-        use std::os::fd::AsFd;
-        self.0.set(leader.as_fd(), hint)
-    }
-
-    fn clear(&self, pidfd: BorrowedFd<'_>) -> io::Result<()> {
-        self.0.clear(pidfd)
-    }
-
-    fn get(&self, pidfd: BorrowedFd<'_>) -> io::Result<Option<Hint>> {
-        self.0.get(pidfd)
-    }
-}
-
-#[test]
-fn exec_from_a_second_thread_does_not_shed_the_charge() {
-    let service = service();
-    service
-        .server
-        .attach(Arc::new(ProcessStore::default()))
-        .unwrap();
-    let program = service._dir.path().join("exec_thread");
-    let source = r#"
-        #include <pthread.h>
-        #include "temponet_hint.h"
-        static void *second(void *unused)
-        {
-            if (temponet_hint_set(0, 2000000, 5000000, 10000000, 0, 0, 0) == 0)
-                execlp("sleep", "sleep", "60", (char *)0);
-            return unused;
-        }
-        int main(void)
-        {
-            pthread_t t;
-            pthread_create(&t, 0, second, 0);
-            pthread_join(t, 0);
-            return 1;
-        }"#;
-    let file = program.with_extension("c");
-    std::fs::write(&file, source).unwrap();
-    compile(
-        "cc",
-        &["-std=gnu11", "-pthread"],
-        &file,
-        &program,
-        &service.socket,
-    );
-    let child = Sleeper(Command::new(&program).spawn().unwrap());
-    let comm = format!("/proc/{}/comm", child.pid());
-    eventually("the program is exchanged", || {
-        std::fs::read_to_string(&comm).is_ok_and(|c| c == "sleep\n")
-    });
-    std::thread::sleep(Duration::from_millis(100));
-    assert_eq!(service.server.declared().0, 1, "still charged");
-    drop(child);
-    eventually("its share comes back", || service.server.declared().0 == 0);
 }
 
 #[test]
