@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Declares 2 ms of work within 5 ms, every 10 ms, for the calling thread or
- * the one given, reads it back and clears it. docs/hints.md shows this file;
- * the tests compile it as C11 and as C++ and run it as two users.
+ * the one given, reads it back and clears it (docs/hints.md). The tests compile
+ * it as C11 and as C++ and run it as two users.
  */
 #include <stdio.h>
 #include <stdlib.h>

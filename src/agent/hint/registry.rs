@@ -24,6 +24,8 @@ struct Entry {
 pub enum SetError {
     #[error(transparent)]
     Refused(#[from] Refusal),
+    #[error("no task has id {0}")]
+    Gone(i32),
     #[error("the hint could not be stored: {0}")]
     Store(io::Error),
 }
@@ -32,6 +34,7 @@ impl SetError {
     pub fn errno(&self) -> i32 {
         match self {
             Self::Refused(refusal) => refusal.errno(),
+            Self::Gone(_) => libc::ESRCH,
             Self::Store(e) => e.raw_os_error().unwrap_or(libc::EIO),
         }
     }
@@ -100,7 +103,13 @@ impl Registry {
         bounds
             .limits
             .admit(bounds.online_cpus, others, &hint, &charge)?;
-        store.set(task.pidfd(), &hint).map_err(SetError::Store)?;
+        store.set(task.pidfd(), &hint).map_err(|e| {
+            if has_exited(task.pidfd()) {
+                SetError::Gone(task.tid)
+            } else {
+                SetError::Store(e)
+            }
+        })?;
 
         let id = known.unwrap_or(new_id);
         match self.entries.get_mut(&id) {
@@ -136,8 +145,14 @@ impl Registry {
     /// The task of entry `id` has exited: gives its share back. Returns its
     /// process when that may go on under the same declaration, see [`adopt`].
     ///
+    /// Kernels before 6.15 say so too early of a first thread whose id another
+    /// one takes over by execve(): what still lives stays charged.
+    ///
     /// [`adopt`]: Registry::adopt
     pub fn exited(&mut self, id: EntryId) -> Option<Orphan> {
+        if !has_exited(self.pidfd(id)?) {
+            return None;
+        }
         let entry = self.forget(id)?;
         (entry.tid != entry.tgid).then_some(Orphan {
             tgid: entry.tgid,

@@ -351,7 +351,10 @@ impl Service {
         let Some(store) = store.as_deref() else {
             return Reply::refused(libc::EAGAIN, "the scheduler is being loaded; try again");
         };
-        let failed = |e: io::Error| {
+        let failed = |e: io::Error, task: &Task| {
+            if has_exited(task.pidfd()) {
+                return Reply::refused(libc::ESRCH, format!("no task has id {}", task.tid));
+            }
             Reply::refused(
                 e.raw_os_error().unwrap_or(libc::EIO),
                 format!("the hint map cannot be reached: {e}"),
@@ -364,11 +367,11 @@ impl Service {
                     libc::ENODATA,
                     format!("task {} has declared nothing", request.tid),
                 ),
-                Err(e) => failed(e),
+                Err(e) => failed(e, &task),
             },
             Ask::Clear => match registry.clear(store, &task) {
                 Ok(()) => Reply::done(None),
-                Err(e) => failed(e),
+                Err(e) => failed(e, &task),
             },
             Ask::Set(hint) => {
                 let bounds = Bounds {
@@ -422,7 +425,12 @@ fn same_namespaces(peer: &Peer) -> Result<(), Reply> {
     let theirs = |name: &str| read_link(format!("/proc/{}/ns/{name}", peer.pid));
     let same = ["pid", "user"]
         .iter()
-        .all(|name| matches!((ours(name), theirs(name)), (Ok(ours), Ok(theirs)) if ours == theirs));
+        .all(|name| match (ours(name), theirs(name)) {
+            (Ok(ours), Ok(theirs)) => ours == theirs,
+            // A kernel built without namespaces of this kind has one for all.
+            (Err(e), _) => e.kind() == io::ErrorKind::NotFound,
+            (Ok(_), Err(_)) => false,
+        });
     let gone = peer.pidfd.as_ref().is_some_and(|fd| has_exited(fd.as_fd()));
     if same && !gone {
         return Ok(());
