@@ -151,10 +151,9 @@ fn over_the_limit_is_refused_with_the_reason_and_the_old_hint_stays() {
     }
     let (errno, reason) = refusal(client.set(me(), &hint(10, 100)));
     assert_eq!(errno, libc::EBUSY);
-    assert_eq!(
-        reason,
-        format!("all users together have declared {limit:.2} of {limit:.2} CPUs; this hint would add 0.10")
-    );
+    // Whose bound it is depends on who runs the tests.
+    let end = format!("declared {limit:.2} of {limit:.2} CPUs; this hint would add 0.10");
+    assert!(reason.ends_with(&end), "{reason}");
     let (errno, _) = refusal(client.set(others[0].pid(), &hint(60, 100)));
     assert_eq!(errno, libc::EBUSY);
     assert_eq!(
