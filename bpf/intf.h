@@ -69,7 +69,7 @@ enum temponet_times {
 	TN_NEWCOMER_DEADLINE = 20 * TN_MSEC,
 	/* Between two estimated deadlines, less difference than this is not worth
 	 * a context switch. */
-	TN_INFERRED_PREEMPT_MARGIN = 1 * TN_MSEC,
+	TN_INFERRED_PREEMPT_MARGIN = 3 * TN_MSEC,
 
 	/* How often a waking task's hint and rule are looked up again. */
 	TN_PARAMS_REFRESH = 5 * TN_MSEC,

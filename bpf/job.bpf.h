@@ -207,8 +207,9 @@ static void wake_job(struct task_struct *p, struct task_ctx *tctx, u64 now)
  */
 #define GRACE_SHIFT 4
 
-static void settle_budget(struct task_struct *p, struct task_ctx *tctx, u64 now)
+static void settle_budget(struct task_struct *p, struct task_ctx *tctx)
 {
+	u64 now;
 	int i;
 
 	if (tctx->base == TN_INFERRED) {
@@ -223,6 +224,7 @@ static void settle_budget(struct task_struct *p, struct task_ctx *tctx, u64 now)
 	if (tctx->base != TN_DECLARED)
 		return;
 
+	now = scx_bpf_now();
 	for (i = 0; i < 4; i++) {
 		u64 budget = tctx->runtime_ns;
 
@@ -239,18 +241,21 @@ static void settle_budget(struct task_struct *p, struct task_ctx *tctx, u64 now)
 	}
 }
 
-/* Bring a running task's books up to date. */
-static void account(struct task_struct *p, struct task_ctx *tctx, u64 now)
+/*
+ * Bring a running task's books up to date. The kernel's own clock of the task
+ * is ahead of ours by what it ran since.
+ */
+static void account(struct task_struct *p, struct task_ctx *tctx)
 {
-	u64 ran = since(now, tctx->run_from);
+	u64 total = p->se.sum_exec_runtime, ran = total - tctx->accounted_ns;
 
-	tctx->run_from = now;
+	tctx->accounted_ns = total;
 	tctx->exec_ns += ran;
 	tctx->burst_exec_ns += ran;
 	class_stats(tctx->run_tier)->run_ns += ran;
 	if (tctx->run_tier == TN_BACKGROUND)
 		tctx->vtime += ran * 100 / (p->scx.weight ?: 1);
-	settle_budget(p, tctx, now);
+	settle_budget(p, tctx);
 }
 
 /*

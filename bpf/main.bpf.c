@@ -47,19 +47,62 @@ UEI_DEFINE(uei);
 #include "preempt.bpf.h"
 
 /*
- * An idle CPU is found without a detour through a queue. The kernel's own
- * search knows SMT, LLC and NUMA.
+ * Queue a task that found no idle CPU, and push aside whoever is less urgent.
+ * Returns the CPU it is meant for.
+ */
+static s32 queue_task(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq_flags,
+		      u64 now)
+{
+	u32 tier = tctx->run_tier, queue;
+	u64 urg;
+	s32 victim;
+
+	if (tier == TN_BACKGROUND)
+		place_hog(tctx);
+	urg = urgency(tier, tier_key(tctx, tier));
+	victim = find_victim(p, cpu, tier, urg);
+	if (victim >= 0)
+		cpu = victim;
+
+	queue = queue_id(task_lane(p, cpu), tier);
+	if (!tctx->queued_at)
+		tctx->queued_at = now;
+	join_queue(tctx, queue, now);
+	scx_bpf_dsq_insert_vtime(p, queue, tier_slice(tier), tier_key(tctx, tier), enq_flags);
+
+	if (victim >= 0)
+		preempt(victim, urg);
+	else if (pinned(p) && cpu != bpf_get_smp_processor_id())
+		/* It may be on its way to idle, past its look at the queue. Others
+		 * than it would find a task that can move; here only it can. */
+		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+	return cpu;
+}
+
+/* What the machine itself needs done on one CPU is never queued. */
+static bool is_cpu_kthread(const struct task_struct *p)
+{
+	return (p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1;
+}
+
+/*
+ * A wake-up. An idle CPU is found without a detour through a queue; the
+ * kernel's own search knows SMT, LLC and NUMA. Where there is none the task is
+ * queued from here, which spares a call of enqueue().
  */
 s32 BPF_STRUCT_OPS(temponet_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	struct task_ctx *tctx = task_ctx(p);
 	bool is_idle = false;
+	u64 now;
 	s32 cpu;
 
 	if (!tctx)
 		return prev_cpu;
+	now = scx_bpf_now();
 	if (tctx->sleep != AWAKE)
-		wake_job(p, tctx, scx_bpf_now());
+		wake_job(p, tctx, now);
+	tctx->run_tier = task_tier(tctx, now);
 
 	/* A waker that promises to sleep may not keep its promise in time. */
 	if (tctx->base == TN_DECLARED)
@@ -68,24 +111,23 @@ s32 BPF_STRUCT_OPS(temponet_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 	cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
 	if (is_idle) {
 		this_stats()->dispatches[TN_SRC_IDLE]++;
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tier_slice(tctx->base), 0);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tier_slice(tctx->run_tier), 0);
+		return cpu;
 	}
-	return cpu;
+	if (is_cpu_kthread(p))
+		return cpu;
+	return queue_task(p, tctx, cpu, 0, now);
 }
 
-static s32 pick_idle(const struct task_struct *p, s32 cpu)
-{
-	if (pinned(p))
-		return scx_bpf_test_and_clear_cpu_idle(cpu) ? cpu : -1;
-	return scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
-}
-
+/*
+ * Tasks that select_cpu() did not place: those bound to one CPU, and those that
+ * were running and must make room.
+ */
 void BPF_STRUCT_OPS(temponet_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tctx = task_ctx(p);
-	s32 cpu = scx_bpf_task_cpu(p), target;
-	u64 now, urg;
-	u32 tier, id;
+	s32 cpu = scx_bpf_task_cpu(p), idle;
+	u64 now;
 
 	if (!tctx) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, TN_SLICE_BACKGROUND, enq_flags);
@@ -95,108 +137,95 @@ void BPF_STRUCT_OPS(temponet_enqueue, struct task_struct *p, u64 enq_flags)
 	if (tctx->sleep == NEWBORN || (tctx->sleep && (enq_flags & SCX_ENQ_WAKEUP)))
 		wake_job(p, tctx, now);
 	tctx->sleep = AWAKE;
+	tctx->run_tier = task_tier(tctx, now);
 
 	/* It was taken out of a queue without having run (affinity, class). */
-	leave_queue(tctx, now);
-	if (!tctx->queued_at)
-		tctx->queued_at = now;
+	leave_queue(tctx);
 
-	/* What the machine itself needs done on this CPU comes first. */
-	if ((p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1) {
+	if (is_cpu_kthread(p)) {
 		this_stats()->dispatches[TN_SRC_KTHREAD]++;
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, TN_SLICE_BACKGROUND,
 				   enq_flags | SCX_ENQ_PREEMPT);
 		return;
 	}
 
-	tier = task_tier(tctx, now);
-	tctx->run_tier = tier;
-	if (tier == TN_BACKGROUND)
-		place_hog(tctx);
-
-	/* select_cpu() looked for an idle CPU already, if it was asked. */
-	if (!(enq_flags & SCX_ENQ_WAKEUP) || pinned(p) ||
-	    !__COMPAT_is_enq_cpu_selected(enq_flags)) {
-		target = pick_idle(p, cpu);
-		if (target >= 0) {
-			this_stats()->dispatches[TN_SRC_IDLE]++;
-			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | target, tier_slice(tier),
-					   enq_flags);
-			scx_bpf_kick_cpu(target, SCX_KICK_IDLE);
-			return;
-		}
+	if (pinned(p))
+		idle = scx_bpf_test_and_clear_cpu_idle(cpu) ? cpu : -1;
+	else
+		idle = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	if (idle >= 0) {
+		this_stats()->dispatches[TN_SRC_IDLE]++;
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | idle, tier_slice(tctx->run_tier),
+				   enq_flags);
+		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+		return;
 	}
-
-	urg = urgency(tier, tier_key(tctx, tier));
-	target = find_victim(p, cpu, tier, urg);
-	id = pinned(p) ? pinned_queue(cpu, tier) :
-			 shared_queue(dom_of(target >= 0 ? target : cpu), tier);
-	join_queue(tctx, id, now);
-	scx_bpf_dsq_insert_vtime(p, id, tier_slice(tier), tier_key(tctx, tier), enq_flags);
-
-	if (target >= 0)
-		preempt(target, urg);
-	else if (pinned(p) && cpu != bpf_get_smp_processor_id())
-		/* It may be on its way to idle, past its look at the queue. Others
-		 * than it would find a task that can move; here only it can. */
-		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
-}
-
-/* Queues of @tiers below the running one that have waited their bound. */
-static bool serve_bound(s32 cpu, u32 dom, u64 now)
-{
-	u32 servers = dom_len[dom] ?: 1;
-
-	if (take_due(pinned_queue(cpu, TN_LATE), now, 1) ||
-	    take_due(shared_queue(dom, TN_LATE), now, servers) ||
-	    take_due(pinned_queue(cpu, TN_BACKGROUND), now, 1) ||
-	    take_due(shared_queue(dom, TN_BACKGROUND), now, servers) ||
-	    take_due(pinned_queue(cpu, TN_INFERRED), now, 1) ||
-	    take_due(shared_queue(dom, TN_INFERRED), now, servers)) {
-		this_stats()->dispatches[TN_SRC_BOUND]++;
-		cpu_ctx(cpu)->bound_turn = 1;
-		return true;
-	}
-	return false;
+	queue_task(p, tctx, cpu, enq_flags, now);
 }
 
 void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 {
-	u64 now = scx_bpf_now(), prev_urg = URGENCY_IDLE;
-	struct task_ctx *tctx = NULL;
 	u32 dom = dom_of(cpu), first, second;
+	struct lane *shared = lane(dom), *own = lane(cpu_lane(cpu));
+	u64 declared = shared->nr[TN_DECLARED] | own->nr[TN_DECLARED];
+	u64 inferred = shared->nr[TN_INFERRED] | own->nr[TN_INFERRED];
+	u64 lower = shared->nr[TN_BACKGROUND] | own->nr[TN_BACKGROUND] | shared->nr[TN_LATE] |
+		    own->nr[TN_LATE];
+	u64 now = 0, prev_urg = URGENCY_IDLE;
+	struct task_ctx *tctx = NULL;
 	enum served served;
 
 	if (prev && (prev->scx.flags & SCX_TASK_QUEUED)) {
 		tctx = task_ctx(prev);
 		if (tctx) {
-			account(prev, tctx, now);
+			now = scx_bpf_now();
+			account(prev, tctx);
 			prev_urg = task_urgency(tctx, now);
 		}
 	}
 
-	if (serve_bound(cpu, dom, now))
-		return;
+	/* The common case in a rush of short jobs: nothing but those. */
+	if (declared || lower || tctx) {
+		now = now ?: scx_bpf_now();
+		if (bound_due(cpu, dom, now, true)) {
+			this_stats()->dispatches[TN_SRC_BOUND]++;
+			cpu_ctx(cpu)->bound_turn = 1;
+			return;
+		}
+	}
 
-	served = serve_tier(cpu, dom, TN_DECLARED, prev_urg, now);
-	if (served == SERVED_NONE)
-		served = serve_tier(cpu, dom, TN_INFERRED, prev_urg, now);
+	if (shared->nr[TN_DECLARED])
+		sweep_hopeless(dom, now);
+	if (own->nr[TN_DECLARED])
+		sweep_hopeless(cpu_lane(cpu), now);
+
+	served = SERVED_NONE;
+	if (declared || nr_doms > 1 || tctx)
+		served = serve_tier(cpu, dom, TN_DECLARED, prev_urg);
+	if (served == SERVED_NONE && (inferred || nr_doms > 1 || tctx))
+		served = serve_tier(cpu, dom, TN_INFERRED, prev_urg);
 	if (served == SERVED_NONE) {
 		/* What is left over goes to hogs and late jobs in turn. */
 		first = cpu_ctx(cpu)->late_turn ? TN_LATE : TN_BACKGROUND;
 		second = TN_LATE + TN_BACKGROUND - first;
-		if (urgency_tier(prev_urg) == second)
+		if (urgency_tier(prev_urg) == second && (shared->nr[first] | own->nr[first]))
 			prev_urg = urgency(first, ~0ULL);
-		served = serve_tier(cpu, dom, first, prev_urg, now);
+		served = serve_tier(cpu, dom, first, prev_urg);
 		if (served == SERVED_NONE)
-			served = serve_tier(cpu, dom, second, prev_urg, now);
+			served = serve_tier(cpu, dom, second, prev_urg);
 		cpu_ctx(cpu)->late_turn = first == TN_BACKGROUND;
 	}
 
-	if (served == SERVED_MOVED)
+	if (served == SERVED_MOVED) {
 		this_stats()->dispatches[TN_SRC_QUEUE]++;
-	else if (tctx && prev)
-		scx_bpf_task_set_slice(prev, tier_slice(task_tier(tctx, now)));
+	} else if (tctx && prev) {
+		u32 tier = task_tier(tctx, now);
+
+		/* The tier is being served, if not its queues. */
+		shared->served_at[bounded(tier, TN_NR_TIERS)] = now;
+		own->served_at[bounded(tier, TN_NR_TIERS)] = now;
+		scx_bpf_task_set_slice(prev, tier_slice(tier));
+	}
 }
 
 void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
@@ -205,58 +234,44 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 	struct temponet_class_stats *stats;
 	struct cpu_ctx *cpuc;
 	u64 now, wait;
+	s32 queue;
 	u32 tier;
 
 	if (!tctx)
 		return;
-	now = scx_bpf_now();
-	leave_queue(tctx, now);
-
-	cpuc = cpu_ctx(scx_bpf_task_cpu(p));
-	tier = task_tier(tctx, now);
-	tctx->run_tier = tier;
-	tctx->run_from = now;
+	cpuc = cpu_ctx(bpf_get_smp_processor_id());
+	tier = tctx->run_tier;
 	cpuc->urgency = urgency(tier, tier_key(tctx, tier));
-	if (tier == TN_BACKGROUND)
-		advance_vclock(tctx->vtime, now);
-	if (cpuc->bound_turn) {
-		cpuc->bound_turn = 0;
-		scx_bpf_task_set_slice(p, TN_SLICE_BOUND);
-	}
-
 	stats = class_stats(tier);
 	stats->runs++;
+
 	if (tctx->queued_at) {
+		now = scx_bpf_now();
+		queue = leave_queue(tctx);
+		if (queue >= 0)
+			*queue_served_at(queue) = now;
 		wait = since(now, tctx->queued_at);
+		tctx->queued_at = 0;
 		stats->wait_ns += wait;
 		if (wait > stats->wait_max_ns)
 			stats->wait_max_ns = wait;
-		tctx->queued_at = 0;
+		if (tier == TN_BACKGROUND)
+			advance_vclock(tctx->vtime, now);
+	}
+	if (cpuc->bound_turn) {
+		cpuc->bound_turn = 0;
+		scx_bpf_task_set_slice(p, TN_SLICE_BOUND);
 	}
 }
 
 /* Is anything waiting on @cpu that the running tier should yield to? */
 static bool outranked(s32 cpu, u32 dom, u32 tier)
 {
-	u32 above;
+	struct lane *shared = lane(dom), *own = lane(cpu_lane(cpu));
 
-	bpf_for(above, 0, MIN(tier, TN_BACKGROUND)) {
-		if (queue(shared_queue(dom, above))->nr || queue(pinned_queue(cpu, above))->nr)
-			return true;
-	}
-	return false;
-}
-
-static bool bound_due(s32 cpu, u32 dom, u64 now)
-{
-	u32 tier, servers = dom_len[dom] ?: 1;
-
-	bpf_for(tier, TN_INFERRED, TN_NR_TIERS) {
-		if (queue_due(shared_queue(dom, tier), now, servers) ||
-		    queue_due(pinned_queue(cpu, tier), now, 1))
-			return true;
-	}
-	return false;
+	if (tier >= TN_INFERRED && (shared->nr[TN_DECLARED] | own->nr[TN_DECLARED]))
+		return true;
+	return tier >= TN_BACKGROUND && (shared->nr[TN_INFERRED] | own->nr[TN_INFERRED]);
 }
 
 /*
@@ -270,11 +285,11 @@ static void wake_idle_for_waiting(u32 dom)
 	s32 cpu;
 
 	bpf_for(tier, 0, TN_NR_TIERS) {
-		u32 id = shared_queue(dom, tier);
+		u32 queue = queue_id(dom, tier);
 
-		if (!queue(id)->nr)
+		if (!*queue_len(queue))
 			continue;
-		p = __COMPAT_scx_bpf_dsq_peek(id);
+		p = __COMPAT_scx_bpf_dsq_peek(queue);
 		if (!p)
 			continue;
 		cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
@@ -290,19 +305,20 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 	struct task_ctx *tctx = task_ctx(p);
 	s32 cpu = scx_bpf_task_cpu(p);
 	u32 dom = dom_of(cpu), tier;
-	u64 now = scx_bpf_now(), deadline;
+	u64 now, deadline;
 
 	if (!tctx)
 		return;
+	now = scx_bpf_now();
 	deadline = tctx->deadline_at;
-	account(p, tctx, now);
+	account(p, tctx);
 	tier = task_tier(tctx, now);
 	tctx->run_tier = tier;
 	cpu_ctx(cpu)->urgency = urgency(tier, tier_key(tctx, tier));
 
 	if (deadline != tctx->deadline_at || outranked(cpu, dom, tier) ||
-	    bound_due(cpu, dom, now) ||
-	    (tier != TN_DECLARED && scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL)))
+	    bound_due(cpu, dom, now, false) ||
+	    (tier != TN_DECLARED && scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu)))
 		scx_bpf_task_set_slice(p, 0);
 	else
 		wake_idle_for_waiting(dom);
@@ -311,16 +327,14 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 void BPF_STRUCT_OPS(temponet_stopping, struct task_struct *p, bool runnable)
 {
 	struct task_ctx *tctx = task_ctx(p);
-	u64 now;
 
 	if (!tctx)
 		return;
-	now = scx_bpf_now();
-	account(p, tctx, now);
+	account(p, tctx);
 	if (runnable)
 		return;
 	/* The job is done, unless the next wake-up finds that it goes on. */
-	tctx->slept_at = now;
+	tctx->slept_at = scx_bpf_now();
 	tctx->sleep = ASLEEP;
 }
 
@@ -364,6 +378,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(temponet_init_task, struct task_struct *p,
 	tctx->sleep = NEWBORN;
 	tctx->base = TN_INFERRED;
 	tctx->vtime = vclock;
+	tctx->accounted_ns = p->se.sum_exec_runtime;
 	return 0;
 }
 
@@ -374,7 +389,7 @@ void BPF_STRUCT_OPS(temponet_disable, struct task_struct *p)
 
 	if (!tctx)
 		return;
-	leave_queue(tctx, scx_bpf_now());
+	leave_queue(tctx);
 	tctx->queued_at = 0;
 	if (tctx->sleep == ASLEEP)
 		complete_job(p, tctx, tctx->slept_at);
@@ -388,14 +403,14 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(temponet_init)
 	int err;
 
 	bpf_for(i, 0, nr_doms) {
-		err = create_queues(shared_queue(i, 0));
+		err = create_queues(i);
 		if (err)
 			return err;
 	}
 	bpf_for(i, 0, nr_cpus) {
 		if (i >= TN_MAX_CPUS)
 			break;
-		err = create_queues(pinned_queue(cpu_order[i], 0));
+		err = create_queues(cpu_lane(cpu_order[i]));
 		if (err)
 			return err;
 	}

@@ -27,7 +27,6 @@ const volatile u32 cpu_order[TN_MAX_CPUS];
 const volatile u32 dom_start[TN_MAX_DOMS];
 const volatile u32 dom_len[TN_MAX_DOMS] = { 1 };
 const volatile u32 nr_rules;
-const volatile u32 nr_cgroup_rules;
 const volatile struct temponet_rule rules[TN_MAX_RULES];
 
 /* Wake-up state of a task: why its next enqueue may release a job. */
@@ -66,7 +65,7 @@ struct task_ctx {
 	/* Waiting and running. */
 	u32 queue; /* 1 + index of the queue it is counted in, 0: none */
 	u64 queued_at;
-	u64 run_from; /* accounted up to here */
+	u64 accounted_ns; /* its CPU time that our books know of */
 	u64 slept_at; /* when the job ended, unless the task continues it */
 	u64 vtime; /* fair-share clock of a hog */
 

@@ -4,6 +4,7 @@
 //! the line and what is wrong: half a rule set applied in silence is worse.
 
 use super::bpf::intf;
+use super::bpf::types::temponet_rule;
 use super::hint::{duration, Hint};
 use std::fmt;
 use std::fs::File;
@@ -57,6 +58,44 @@ pub enum Treatment {
     Deadline(Hint),
     /// No jobs, no deadlines, whatever its wake-ups look like.
     Background,
+}
+
+/// A name as the BPF half compares it: words, and which of their bytes count.
+/// An exact pattern includes the NUL that ends the name, a prefix does not.
+fn words<const N: usize>(pattern: Option<&Pattern>) -> ([u64; N], [u64; N]) {
+    let (mut name, mut mask) = ([0; N], [0; N]);
+    let Some(pattern) = pattern else {
+        return (name, mask);
+    };
+    let counted = pattern.text.len() + usize::from(!pattern.prefix);
+    let bytes = pattern.text.bytes().chain(std::iter::once(0)).take(counted);
+    for (i, byte) in bytes.enumerate().take(N * 8) {
+        let shift = 8 * (i % 8);
+        name[i / 8] |= u64::from(byte) << shift;
+        mask[i / 8] |= 0xff << shift;
+    }
+    (name, mask)
+}
+
+/// As the BPF half wants it. Words are in memory order on little-endian CPUs,
+/// the only ones scx_cargo builds for besides s390x, which is refused here.
+pub(super) fn to_bpf(rule: &Rule) -> temponet_rule {
+    const { assert!(cfg!(target_endian = "little")) };
+    let mut out = temponet_rule::default();
+    (out.comm, out.comm_mask) = words(rule.comm.as_ref());
+    (out.cgroup, out.cgroup_mask) = words(rule.cgroup.as_ref());
+    out.has_cgroup = u32::from(rule.cgroup.is_some());
+    match rule.treatment {
+        Treatment::Background => out.background = 1,
+        Treatment::Deadline(hint) => {
+            out.hint.runtime_ns = hint.runtime_ns();
+            out.hint.deadline_ns = hint.deadline_ns();
+            out.hint.period_ns = hint.period_ns();
+            out.hint.criticality = hint.criticality();
+            out.hint.version = intf::TEMPONET_HINT_VERSION;
+        }
+    }
+    out
 }
 
 /// Applies to a task when everything given matches; the first rule wins.

@@ -5,11 +5,12 @@ use std::fs;
 use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use crossbeam_channel::RecvTimeoutError;
-use libbpf_rs::{Link, OpenObject};
+use libbpf_rs::{Link, MapHandle, OpenObject};
 use log::info;
 use scx_stats::prelude::*;
 use scx_utils::{
@@ -17,7 +18,9 @@ use scx_utils::{
 };
 
 use super::bpf::{BpfSkel, BpfSkelBuilder};
+use super::hint::{HintServer, MapStore};
 use super::machine::Machine;
+use super::rules::{self, Rule};
 use super::stats::{self, Snapshot};
 
 pub struct Config {
@@ -26,6 +29,7 @@ pub struct Config {
     pub exit_dump_len: u32,
     pub verbose: bool,
     pub task_hint_map: PathBuf,
+    pub rules: Vec<Rule>,
     pub libbpf: scx_utils::libbpf_clap_opts::LibbpfOpts,
 }
 
@@ -47,10 +51,17 @@ pub struct Scheduler<'a> {
     stats: StatsServer<(), Snapshot>,
     nr_cpus: usize,
     hint_map: PathBuf,
+    hints: &'a HintServer,
 }
 
 impl<'a> Scheduler<'a> {
-    pub fn load(config: &Config, storage: &'a mut MaybeUninit<OpenObject>) -> Result<Self> {
+    /// Loads and attaches it; declarations that `hints` holds already are in
+    /// force from the start.
+    pub fn load(
+        config: &Config,
+        hints: &'a HintServer,
+        storage: &'a mut MaybeUninit<OpenObject>,
+    ) -> Result<Self> {
         scx_utils::try_set_rlimit_infinity();
         let machine = Machine::detect()?;
 
@@ -61,9 +72,7 @@ impl<'a> Scheduler<'a> {
 
         let ops = skel.struct_ops.temponet_ops_mut();
         ops.exit_dump_len = config.exit_dump_len;
-        ops.flags = *compat::SCX_OPS_KEEP_BUILTIN_IDLE
-            | *compat::SCX_OPS_ALLOW_QUEUED_WAKEUP
-            | compat::read_enum("scx_ops_flags", "SCX_OPS_HAS_CGROUP_WEIGHT").unwrap_or(0);
+        ops.flags = *compat::SCX_OPS_KEEP_BUILTIN_IDLE | cgroup_weight_flag();
         if config.partial {
             ops.flags |= *compat::SCX_OPS_SWITCH_PARTIAL;
         }
@@ -80,8 +89,17 @@ impl<'a> Scheduler<'a> {
         rodata.dom_start[..machine.dom_start.len()].copy_from_slice(&machine.dom_start);
         rodata.dom_len[..machine.dom_len.len()].copy_from_slice(&machine.dom_len);
 
+        rodata.nr_rules = config.rules.len() as u32;
+        for (slot, rule) in rodata.rules.iter_mut().zip(&config.rules) {
+            *slot = rules::to_bpf(rule);
+        }
+
         let mut skel = scx_ops_load!(skel, temponet_ops, uei)?;
         pin_hint_map(&mut skel, &config.task_hint_map)?;
+        let hint_map = MapHandle::try_from(&skel.maps.task_hints)?;
+        hints
+            .attach(Arc::new(MapStore::new(hint_map)?))
+            .context("cannot carry the declared deadlines over")?;
         let link = scx_ops_attach!(skel, temponet_ops)?;
         let stats = StatsServer::new(stats::server_data()).launch()?;
         info!(
@@ -97,6 +115,7 @@ impl<'a> Scheduler<'a> {
             stats,
             nr_cpus: machine.cpu_dom.len(),
             hint_map: config.task_hint_map.clone(),
+            hints,
         })
     }
 
@@ -128,7 +147,17 @@ impl<'a> Scheduler<'a> {
 
 impl Drop for Scheduler<'_> {
     fn drop(&mut self) {
+        self.hints.detach();
         let _ = fs::remove_file(&self.hint_map);
+    }
+}
+
+/// Before 6.16 a scheduler had to say that it knows cgroup weights; since then
+/// saying so earns a line in the kernel's log.
+fn cgroup_weight_flag() -> u64 {
+    match compat::read_enum("scx_ops_flags", "SCX_OPS_HAS_CGROUP_WEIGHT") {
+        Ok(flag) if !compat::ksym_exists("scx_bpf_events").unwrap_or(false) => flag,
+        _ => 0,
     }
 }
 

@@ -14,7 +14,9 @@ use log::{info, warn, LevelFilter};
 use scx_utils::build_id;
 use scx_utils::libbpf_clap_opts::LibbpfOpts;
 
-use crate::agent::{self, stats, Scheduler};
+use super::hint::HintLimitArgs;
+use crate::agent::hint::HintServer;
+use crate::agent::{self, kernel, rules, stats, Scheduler};
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Policy {
@@ -27,6 +29,13 @@ pub struct LoadArgs {
     /// Who decides whom to run
     #[arg(long, value_enum, default_value_t = Policy::Edf)]
     policy: Policy,
+
+    /// Deadlines for programs that nobody can change (docs/rules.md)
+    #[arg(long, value_name = "FILE")]
+    rules: Option<PathBuf>,
+
+    #[command(flatten)]
+    hints: HintLimitArgs,
 
     /// Where to pin the map of declared deadlines (task storage, keyed by pidfd)
     #[arg(
@@ -90,6 +99,13 @@ pub fn run(args: LoadArgs) -> Result<ExitCode> {
         stats::server_data().describe_meta(&mut std::io::stdout(), None)?;
         return Ok(ExitCode::SUCCESS);
     }
+    let rules = match &args.rules {
+        None => Vec::new(),
+        Some(file) => match rules::load(file) {
+            Ok(rules) => rules,
+            Err(error) => return Ok(bad_input(error)),
+        },
+    };
     start_log(args.verbose)?;
 
     let shutdown = Arc::new(AtomicBool::new(false));
@@ -110,11 +126,14 @@ pub fn run(args: LoadArgs) -> Result<ExitCode> {
         });
     }
 
+    kernel::preflight()?;
+    let hints = HintServer::start(&args.hints.hint_socket, args.hints.limits())?;
     let config = agent::Config {
         partial: args.partial,
         exit_dump_len: args.exit_dump_len,
         verbose: args.verbose,
         task_hint_map: args.task_hint_map,
+        rules,
         libbpf: args.libbpf,
     };
     info!(
@@ -125,12 +144,17 @@ pub fn run(args: LoadArgs) -> Result<ExitCode> {
     // The kernel asks for a restart when CPUs come or go.
     loop {
         let mut storage = MaybeUninit::uninit();
-        let ended = Scheduler::load(&config, &mut storage)?.run(&shutdown)?;
+        let ended = Scheduler::load(&config, &hints, &mut storage)?.run(&shutdown)?;
         if !ended.should_restart() || shutdown.load(Ordering::Relaxed) {
             return Ok(ExitCode::SUCCESS);
         }
         info!("restarting: the machine's CPUs changed");
     }
+}
+
+fn bad_input(error: impl std::fmt::Display) -> ExitCode {
+    eprintln!("scx_temponet: {error}");
+    ExitCode::from(2)
 }
 
 fn start_log(verbose: bool) -> Result<()> {
