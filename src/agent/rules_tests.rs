@@ -230,16 +230,38 @@ proptest! {
 
 #[test]
 fn masked_words_match_what_the_pattern_matches() {
-    let names = ["pipewire", "pipewire-pulse", "pipe", "rt-task-1", "", "pipewirf"];
+    let names = [
+        "pipewire",
+        "pipewire-pulse",
+        "pipe",
+        "rt-task-1",
+        "",
+        "pipewirf",
+    ];
     for pattern in [
-        Pattern { text: "pipewire".into(), prefix: false },
-        Pattern { text: "pipewire".into(), prefix: true },
-        Pattern { text: "rt-task-".into(), prefix: true },
-        Pattern { text: "fifteen-letters".into(), prefix: false },
+        Pattern {
+            text: "pipewire".into(),
+            prefix: false,
+        },
+        Pattern {
+            text: "pipewire".into(),
+            prefix: true,
+        },
+        Pattern {
+            text: "rt-task-".into(),
+            prefix: true,
+        },
+        Pattern {
+            text: "fifteen-letters".into(),
+            prefix: false,
+        },
     ] {
         let (name, mask) = words::<2>(Some(&pattern));
         for text in names.iter().copied().chain([pattern.text.as_str()]) {
-            let exact = Pattern { text: text.into(), prefix: false };
+            let exact = Pattern {
+                text: text.into(),
+                prefix: false,
+            };
             let (comm, _) = words::<2>(Some(&exact));
             let hit = (0..2).all(|i| (comm[i] ^ name[i]) & mask[i] == 0);
             assert_eq!(hit, pattern.matches(text), "{pattern:?} against {text}");

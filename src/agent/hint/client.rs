@@ -14,11 +14,14 @@ use super::{default_socket, seqpacket, Hint};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use thiserror::Error;
 
 /// The daemon answers within a millisecond unless the machine is on its knees.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a daemon that is still loading the scheduler is waited for.
+const LOADING: Duration = Duration::from_secs(5);
+const RETRY: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Error)]
 pub enum ClientError {
@@ -91,7 +94,24 @@ impl HintClient {
         }
     }
 
+    /// Patient while the scheduler is being loaded: the socket is there first.
     fn ask(&self, tid: i32, ask: Ask) -> Result<Reply, ClientError> {
+        let start = Instant::now();
+        let mut answer = self.ask_once(tid, ask);
+        while start.elapsed() < LOADING
+            && matches!(&answer, Err(e) if e.refused_with() == Some(libc::EAGAIN))
+        {
+            std::thread::sleep(RETRY);
+            match self.ask_once(tid, ask) {
+                // The daemon has hung up: what it said before that stands.
+                Err(ClientError::NoAnswer(_)) => break,
+                again => answer = again,
+            }
+        }
+        answer
+    }
+
+    fn ask_once(&self, tid: i32, ask: Ask) -> Result<Reply, ClientError> {
         // A daemon that turns the connection away says why and hangs up, maybe
         // before our request is out: whatever send says, read the answer. A
         // reset is reported once before what was queued ahead of it.
