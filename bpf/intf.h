@@ -71,6 +71,9 @@ enum temponet_times {
 	 * a context switch. */
 	TN_INFERRED_PREEMPT_MARGIN = 3 * TN_MSEC,
 
+	/* What a hog may run before an inferred job takes its CPU. */
+	TN_HOG_STINT = 500 * TN_USEC,
+
 	/* How often a waking task's hint and rule are looked up again. */
 	TN_PARAMS_REFRESH = 5 * TN_MSEC,
 	/* CPU clocks may disagree by this much. */

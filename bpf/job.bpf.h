@@ -26,7 +26,7 @@ static u64 remaining(const struct task_ctx *tctx)
 
 	/* Declared runtimes are worst cases. What the task usually needs tells
 	 * better whether it can still make it. */
-	if (tctx->base == TN_DECLARED && tctx->samples >= 4)
+	if (tctx->samples >= 4)
 		work = MIN(work, tctx->burst_ns);
 	return work > tctx->exec_ns ? work - tctx->exec_ns : 0;
 }
@@ -42,25 +42,22 @@ static u32 task_tier(const struct task_ctx *tctx, u64 now)
 	if (tctx->base == TN_BACKGROUND)
 		return TN_BACKGROUND;
 
-	if (tctx->base == TN_DECLARED) {
-		/*
-		 * The budget of this period is used up and the next one's is being
-		 * eaten ahead of time. A little of that is a job that overran: it
-		 * yields to all who are within their budgets. More is a hog that
-		 * declared itself important.
-		 */
-		if (time_after(tctx->release_at, now + TN_CLOCK_SKEW))
-			return time_after(tctx->release_at, now + tctx->period_ns) ?
-				       TN_BACKGROUND :
-				       TN_INFERRED;
-	} else {
-		if (tctx->demoted)
-			return TN_BACKGROUND;
-		/* An estimated deadline says that a job is hopeless only if the
-		 * estimate is worth something. */
-		if (!steady(tctx))
-			return TN_INFERRED;
-	}
+	/*
+	 * The budget of this period is used up and the next one's is being eaten
+	 * ahead of time. For a declared task a little of that is a job that
+	 * overran: it yields to all who are within their budgets. More is a hog
+	 * that declared itself important.
+	 */
+	if (time_after(tctx->release_at, now + TN_CLOCK_SKEW))
+		return tctx->base == TN_INFERRED ||
+				       time_after(tctx->release_at, now + tctx->period_ns) ?
+			       TN_BACKGROUND :
+			       TN_INFERRED;
+
+	/* An estimated deadline says that a job is hopeless only if the estimate
+	 * is worth something. */
+	if (tctx->base == TN_INFERRED && !steady(tctx))
+		return tctx->demoted ? TN_BACKGROUND : TN_INFERRED;
 	return slack(tctx, now) < 0 ? TN_LATE : tctx->base;
 }
 
@@ -184,8 +181,7 @@ static void wake_job(struct task_struct *p, struct task_ctx *tctx, u64 now)
 	bool used_up;
 
 	tctx->sleep = AWAKE;
-	used_up = tctx->open && tctx->base == TN_DECLARED &&
-		  tctx->exec_ns >= tctx->budget_ns;
+	used_up = tctx->exec_ns >= tctx->budget_ns;
 	if (job_continues(tctx, now)) {
 		/* It slept and came back before its next period with nothing left:
 		 * the next job, but with the deadline that its share allows. */
@@ -212,8 +208,12 @@ static void settle_budget(struct task_struct *p, struct task_ctx *tctx)
 	u64 now;
 	int i;
 
-	if (tctx->base == TN_INFERRED) {
-		if (!tctx->demoted && tctx->exec_ns > tctx->budget_ns) {
+	if (tctx->base == TN_BACKGROUND || tctx->demoted || tctx->exec_ns < tctx->budget_ns / 2)
+		return;
+
+	/* Without a rhythm there is no next job to go on with. */
+	if (tctx->base == TN_INFERRED && !steady(tctx)) {
+		if (tctx->exec_ns > tctx->budget_ns) {
 			/* Not a job after all: neither met nor missed. */
 			tctx->demoted = true;
 			tctx->open = false;
@@ -221,8 +221,6 @@ static void settle_budget(struct task_struct *p, struct task_ctx *tctx)
 		}
 		return;
 	}
-	if (tctx->base != TN_DECLARED)
-		return;
 
 	now = scx_bpf_now();
 	for (i = 0; i < 4; i++) {
@@ -233,7 +231,7 @@ static void settle_budget(struct task_struct *p, struct task_ctx *tctx)
 		if ((tctx->rolled || time_after(now, tctx->deadline_at)) &&
 		    tctx->samples >= 4) {
 			budget = MIN(budget, tctx->burst_ns);
-			budget = MAX(budget, tctx->runtime_ns / 2);
+			budget = MAX(budget, tctx->runtime_ns / 4);
 		}
 		if (tctx->exec_ns < budget + (tctx->runtime_ns >> GRACE_SHIFT))
 			break;

@@ -50,8 +50,8 @@ UEI_DEFINE(uei);
  * Queue a task that found no idle CPU, and push aside whoever is less urgent.
  * Returns the CPU it is meant for.
  */
-static s32 queue_task(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq_flags,
-		      u64 now)
+static __always_inline s32 queue_task(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq_flags,
+		      bool sync, u64 now)
 {
 	u32 tier = tctx->run_tier, queue;
 	u64 urg;
@@ -60,7 +60,7 @@ static s32 queue_task(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64
 	if (tier == TN_BACKGROUND)
 		place_hog(tctx);
 	urg = urgency(tier, tier_key(tctx, tier));
-	victim = find_victim(p, cpu, tier, urg);
+	victim = find_victim(p, cpu, tier, urg, sync, now);
 	if (victim >= 0)
 		cpu = victim;
 
@@ -116,7 +116,7 @@ s32 BPF_STRUCT_OPS(temponet_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 	}
 	if (is_cpu_kthread(p))
 		return cpu;
-	return queue_task(p, tctx, cpu, 0, now);
+	return queue_task(p, tctx, cpu, 0, wake_flags & SCX_WAKE_SYNC, now);
 }
 
 /*
@@ -160,7 +160,7 @@ void BPF_STRUCT_OPS(temponet_enqueue, struct task_struct *p, u64 enq_flags)
 		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
 		return;
 	}
-	queue_task(p, tctx, cpu, enq_flags, now);
+	queue_task(p, tctx, cpu, enq_flags, false, now);
 }
 
 void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
@@ -255,6 +255,8 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 		stats->wait_ns += wait;
 		if (wait > stats->wait_max_ns)
 			stats->wait_max_ns = wait;
+		if (tier >= TN_BACKGROUND)
+			cpuc->hog_since = now;
 		if (tier == TN_BACKGROUND)
 			advance_vclock(tctx->vtime, now);
 	}

@@ -8,6 +8,21 @@
 /* How many CPUs an inferred job looks at; a declared one looks at all. */
 #define INFERRED_SCAN 8
 
+/*
+ * May an inferred job push aside what @cpu runs? A stream of messages wakes a
+ * reader each; if every one of them cost the sender its CPU at once, the sender
+ * would be switched out per message. A hog has TN_HOG_STINT to itself, and a
+ * waker that says it is about to sleep is believed. The tick settles the rest.
+ */
+static bool may_push_aside(s32 cpu, u64 urg, bool sync, u64 now)
+{
+	if (sync && cpu == bpf_get_smp_processor_id())
+		return false;
+	if (urgency_tier(urg) == TN_INFERRED)
+		return true;
+	return since(now, cpu_ctx(cpu)->hog_since) >= TN_HOG_STINT;
+}
+
 static s32 scan_for_victim(const struct task_struct *p, u32 start, u32 len, u64 *worst)
 {
 	s32 victim = -1;
@@ -30,7 +45,8 @@ static s32 scan_for_victim(const struct task_struct *p, u32 start, u32 len, u64 
 	return victim;
 }
 
-static s32 find_victim(const struct task_struct *p, s32 cpu, u32 tier, u64 urg)
+static __always_inline s32 find_victim(const struct task_struct *p, s32 cpu, u32 tier, u64 urg, bool sync,
+		       u64 now)
 {
 	u32 dom = dom_of(cpu);
 	u64 worst = urg;
@@ -42,17 +58,18 @@ static s32 find_victim(const struct task_struct *p, s32 cpu, u32 tier, u64 urg)
 		worst += TN_INFERRED_PREEMPT_MARGIN;
 
 	if (pinned(p))
-		return cpu_ctx(cpu)->urgency > worst ? cpu : -1;
+		victim = cpu_ctx(cpu)->urgency > worst ? cpu : -1;
+	else if (tier == TN_INFERRED)
+		victim = scan_for_victim(p, dom_start[dom], MIN(dom_len[dom], INFERRED_SCAN),
+					 &worst);
+	else
+		victim = scan_for_victim(p, dom_start[dom], dom_len[dom], &worst);
 
-	/* The CPU it ran on last, if that one runs only leftovers anyway. */
-	if (urgency_tier(cpu_ctx(cpu)->urgency) > TN_INFERRED &&
-	    bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
-		return cpu;
 	if (tier == TN_INFERRED)
-		return scan_for_victim(p, dom_start[dom], MIN(dom_len[dom], INFERRED_SCAN), &worst);
-
-	victim = scan_for_victim(p, dom_start[dom], dom_len[dom], &worst);
-	if (victim < 0 && nr_doms > 1)
+		return victim >= 0 && may_push_aside(victim, cpu_ctx(victim)->urgency, sync, now) ?
+			       victim :
+			       -1;
+	if (victim < 0 && nr_doms > 1 && !pinned(p))
 		victim = scan_for_victim(p, 0, nr_cpus, &worst);
 	return victim;
 }

@@ -117,6 +117,7 @@ static u32 urgency_tier(u64 urg)
 
 struct cpu_ctx {
 	u64 urgency; /* of what it runs */
+	u64 hog_since; /* when it began to run a task of the lower tiers */
 	u32 late_turn; /* late and background take turns */
 	u32 bound_turn; /* the next task runs on behalf of the bound */
 } __attribute__((aligned(64)));
