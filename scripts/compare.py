@@ -355,10 +355,6 @@ def print_table(rows, columns, verbose):
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     for line in lines:
         print("  ".join([line[0].ljust(widths[0])] + [cell.rjust(w) for cell, w in zip(line[1:], widths[1:])]).rstrip())
-    for row in rows:
-        if row["failed"]:
-            last = row["failed"].splitlines()[-1] if row["failed"] else "?"
-            print(f"{row['scheduler']}: a run failed: {last}")
 
 
 def parse_arguments():
@@ -417,7 +413,10 @@ def main():
         print(json.dumps(report, indent=2))
     else:
         print_table(rows, COLUMNS[options.kind], options.verbose)
-    if any(row["failed"] for row in rows):
+    for row in rows:
+        if row["failed"] is not None:
+            print(f"compare: a run under {row['scheduler']} failed:\n{row['failed']}", file=sys.stderr)
+    if any(row["failed"] is not None for row in rows):
         sys.exit(1)
 
 

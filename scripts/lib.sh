@@ -80,6 +80,21 @@ install_packages() {
     rm -f "$log"
 }
 
+# QEMU as a command, in the array QEMU: this machine's where it is new enough,
+# else the one that scripts/setup.sh put into the cache.
+find_qemu() {
+    local version folder=$CACHE/qemu
+    version=$(qemu-system-x86_64 --version | sed -n '1s/.*version \([0-9.]*\).*/\1/p')
+    if [[ $(printf '%s\n' 8.1 "$version" | sort -V | head -n1) == 8.1 ]]; then
+        QEMU=(qemu-system-x86_64)
+    elif [[ -x $folder/usr/bin/qemu-system-x86_64 ]]; then
+        # shellcheck disable=SC2034
+        QEMU=("$folder/usr/bin/qemu-system-x86_64" -L "$folder/usr/share/qemu" -L "$folder/usr/share/seabios")
+    else
+        return 1
+    fi
+}
+
 # The mirror this machine's own apt uses for the Debian archive.
 debian_mirror() {
     local format='$(ORIGIN) $(LABEL) $(REPO_URI)' uri

@@ -32,6 +32,25 @@ install_rust() {
 
 setup_vm() {
     need_packages qemu-system-x86 busybox-static cpio stress-ng rt-app rt-tests util-linux python3 binutils
+    find_qemu || with_lock qemu fetch_qemu
+}
+
+# Before 8.1, QEMU's icount mode let the first vCPU starve the others, so Debian
+# 12's own QEMU lends its libraries, and a newer one is unpacked beside it.
+fetch_qemu() {
+    find_qemu && return
+    need_packages ca-certificates debian-archive-keyring
+    private_apt_init qemu bookworm-backports
+    say "fetching a newer QEMU"
+    local work package
+    work=$(mktemp -d "$CACHE/.qemu.XXXXXX")
+    # shellcheck disable=SC2064
+    trap "rm -rf '$work'" EXIT
+    cd "$work"
+    apt-get "${PRIVATE_APT[@]}" download {qemu-system-x86,qemu-system-common,qemu-system-data,seabios}/bookworm-backports >&2
+    for package in ./*.deb; do dpkg-deb -x "$package" tree; done
+    tree/usr/bin/qemu-system-x86_64 --version >/dev/null || die "the newer QEMU does not run here"
+    mv tree "$CACHE/qemu"
 }
 
 setup_ort() {

@@ -17,7 +17,7 @@ for name in "$@"; do
     case $status in
         0) echo "PASS  $name  ($took)" ;;
         77) echo "SKIP  $name  ($(tail -n 1 /tmp/test.log))" ;;
-        124 | 137) echo "FAIL  $name  (killed after $took)" ;;
+        124 | 137 | 143) echo "FAIL  $name  (killed after $took)" ;;
         *) echo "FAIL  $name  ($took)" ;;
     esac
     ((status == 0 || status == 77)) || sed 's/^/    /' /tmp/test.log

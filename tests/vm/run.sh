@@ -1,26 +1,29 @@
 #!/usr/bin/env bash
 # Runs the tests of tests/vm/guest in a guest, one boot per kernel.
 #
-#   tests/vm/run.sh [--kernel V]... [--topology T] [TEST]...
+#   tests/vm/run.sh [--kernel V]... [--topology T] [--program P] [TEST]...
 #
 #   --kernel V     only this one (default: every kernel we promise)
 #   --topology T   as scripts/vm takes it, e.g. sockets=2,cores=2,threads=2
+#   --program P    the scx_temponet to test (default: the release build)
 #   TEST           only these, e.g. load
 set -euo pipefail
 . "$(dirname "$0")/../../scripts/lib.sh"
 
-kernels=() topology=2
+kernels=() topology=2 program=$REPO/target/release/scx_temponet
 while (($#)); do
     case $1 in
         -h | --help) print_manual; exit 0 ;;
-        --kernel) (($# > 1)) || usage_error "--kernel wants a value"; kernels+=("$2"); shift 2 ;;
-        --topology) (($# > 1)) || usage_error "--topology wants a value"; topology=$2; shift 2 ;;
+        --kernel | --topology | --program) (($# > 1)) || usage_error "$1 wants a value" ;;&
+        --kernel) kernels+=("$2"); shift 2 ;;
+        --topology) topology=$2; shift 2 ;;
+        --program) program=$2; shift 2 ;;
         -*) usage_error "unknown option: $1" ;;
         *) break ;;
     esac
 done
 ((${#kernels[@]})) || kernels=("${KERNELS[@]}")
-[[ -x $REPO/target/release/scx_temponet ]] || die "build first: cargo build --release"
+[[ -x $program ]] || die "no $program: build it first (cargo build --release)"
 
 passed=0 failed=0 skipped=0
 for kernel in "${kernels[@]}"; do
@@ -36,7 +39,7 @@ for kernel in "${kernels[@]}"; do
         esac
         printf '%s\n' "$line"
     done < <(
-        "$REPO/scripts/vm" --kernel "$kernel" --topology "$topology" --timeout 900 \
+        "$REPO/scripts/vm" --kernel "$kernel" --topology "$topology" --program "$program" --timeout 900 \
             --add "$REPO/tests/vm/in_guest.sh:/vm/in_guest" -- /bin/bash /vm/in_guest "$@" && status=0 || status=$?
         printf 'vm-status %s\n' "$status"
     )
