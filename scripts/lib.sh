@@ -47,8 +47,12 @@ with_lock() {
         flock "$fd"
     fi
     # What the command starts must not inherit the lock. A failure ends the
-    # script (set -e), and with it the lock.
-    ("$@") {fd}>&-
+    # script (set -e), and with it the lock; a signal still runs its EXIT trap.
+    (
+        trap 'exit 130' INT
+        trap 'exit 143' TERM HUP
+        "$@"
+    ) {fd}>&-
     exec {fd}>&-
 }
 
