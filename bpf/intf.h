@@ -61,12 +61,19 @@ enum temponet_times {
 	/* A fair-share hog of low weight is aged to the front within this. */
 	TN_AGING = 1000 * TN_MSEC,
 
+	/*
+	 * A CPU whose jobs have not all been served for so long is overloaded: only
+	 * then do hopeless jobs step aside. Without overload they catch up soonest,
+	 * and disturb least, where their deadline puts them: in front.
+	 */
+	TN_OVERLOAD_AFTER = 250 * TN_MSEC,
+
 	/* Estimated deadlines stay within these. */
 	TN_INFERRED_DEADLINE_MIN = 1 * TN_MSEC,
 	TN_INFERRED_DEADLINE_MAX = 100 * TN_MSEC,
 	/* What a task may run before we know anything about it. */
-	TN_NEWCOMER_BUDGET = 5 * TN_MSEC,
-	TN_NEWCOMER_DEADLINE = 20 * TN_MSEC,
+	TN_NEWCOMER_BUDGET = 25 * TN_MSEC,
+	TN_NEWCOMER_DEADLINE = 40 * TN_MSEC,
 	/* Between two estimated deadlines, less difference than this is not worth
 	 * a context switch. */
 	TN_INFERRED_PREEMPT_MARGIN = 3 * TN_MSEC,

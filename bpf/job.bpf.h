@@ -37,7 +37,7 @@ static s64 slack(const struct task_ctx *tctx, u64 now)
 }
 
 /* Where a task stands now, and by which time it is ordered there. */
-static u32 task_tier(const struct task_ctx *tctx, u64 now)
+static u32 task_tier(const struct task_ctx *tctx, s32 cpu, u64 now)
 {
 	if (tctx->base == TN_BACKGROUND)
 		return TN_BACKGROUND;
@@ -58,7 +58,9 @@ static u32 task_tier(const struct task_ctx *tctx, u64 now)
 	 * is worth something. */
 	if (tctx->base == TN_INFERRED && !steady(tctx))
 		return tctx->demoted ? TN_BACKGROUND : TN_INFERRED;
-	return slack(tctx, now) < 0 ? TN_LATE : tctx->base;
+	if (overloaded(cpu, now) && (tctx->dropped || slack(tctx, now) < 0))
+		return TN_LATE;
+	return tctx->base;
 }
 
 static u64 tier_key(const struct task_ctx *tctx, u32 tier)
@@ -66,9 +68,9 @@ static u64 tier_key(const struct task_ctx *tctx, u32 tier)
 	return tier == TN_BACKGROUND ? tctx->vtime : tctx->deadline_at;
 }
 
-static u64 task_urgency(const struct task_ctx *tctx, u64 now)
+static u64 task_urgency(const struct task_ctx *tctx, s32 cpu, u64 now)
 {
-	u32 tier = task_tier(tctx, now);
+	u32 tier = task_tier(tctx, cpu, now);
 
 	return urgency(tier, tier_key(tctx, tier));
 }
@@ -140,6 +142,7 @@ static void release_job(struct task_ctx *tctx, u64 now)
 	tctx->exec_ns = 0;
 	tctx->budget_ns = tctx->runtime_ns;
 	tctx->rolled = false;
+	tctx->dropped = false;
 	tctx->demoted = false;
 	if (tctx->base != TN_BACKGROUND)
 		open_job(tctx);
@@ -173,6 +176,7 @@ static void roll_job(struct task_struct *p, struct task_ctx *tctx, u64 budget, u
 	tctx->exec_ns -= budget;
 	tctx->budget_ns = tctx->runtime_ns;
 	tctx->rolled = true;
+	tctx->dropped = false;
 	open_job(tctx);
 }
 
@@ -252,7 +256,7 @@ static void account(struct task_struct *p, struct task_ctx *tctx)
 	tctx->burst_exec_ns += ran;
 	class_stats(tctx->run_tier)->run_ns += ran;
 	if (tctx->run_tier == TN_BACKGROUND)
-		tctx->vtime += ran * 100 / (p->scx.weight ?: 1);
+		tctx->vtime += ran * (100 * 1024) / (tctx->hog_weight ?: 100 * 1024);
 	settle_budget(p, tctx);
 }
 

@@ -43,6 +43,7 @@ UEI_DEFINE(uei);
 #include "state.bpf.h"
 #include "params.bpf.h"
 #include "job.bpf.h"
+#include "cgroup.bpf.h"
 #include "queue.bpf.h"
 #include "preempt.bpf.h"
 
@@ -57,8 +58,10 @@ static __always_inline s32 queue_task(struct task_struct *p, struct task_ctx *tc
 	u64 urg;
 	s32 victim;
 
-	if (tier == TN_BACKGROUND)
+	if (tier == TN_BACKGROUND) {
+		weigh_hog(p, tctx);
 		place_hog(tctx);
+	}
 	urg = urgency(tier, tier_key(tctx, tier));
 	victim = find_victim(p, cpu, tier, urg, sync, now);
 	if (victim >= 0)
@@ -102,7 +105,7 @@ s32 BPF_STRUCT_OPS(temponet_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 	now = scx_bpf_now();
 	if (tctx->sleep != AWAKE)
 		wake_job(p, tctx, now);
-	tctx->run_tier = task_tier(tctx, now);
+	tctx->run_tier = task_tier(tctx, prev_cpu, now);
 
 	/* A waker that promises to sleep may not keep its promise in time. */
 	if (tctx->base == TN_DECLARED)
@@ -137,7 +140,7 @@ void BPF_STRUCT_OPS(temponet_enqueue, struct task_struct *p, u64 enq_flags)
 	if (tctx->sleep == NEWBORN || (tctx->sleep && (enq_flags & SCX_ENQ_WAKEUP)))
 		wake_job(p, tctx, now);
 	tctx->sleep = AWAKE;
-	tctx->run_tier = task_tier(tctx, now);
+	tctx->run_tier = task_tier(tctx, cpu, now);
 
 	/* It was taken out of a queue without having run (affinity, class). */
 	leave_queue(tctx);
@@ -163,6 +166,26 @@ void BPF_STRUCT_OPS(temponet_enqueue, struct task_struct *p, u64 enq_flags)
 	queue_task(p, tctx, cpu, enq_flags, false, now);
 }
 
+/* Give up jobs that cannot all be on time, @prev among them if it runs one. */
+static void shed(s32 cpu, u32 dom, struct task_ctx *prev, u64 now)
+{
+	u64 left = prev ? remaining(prev) : 0, deadline = prev ? prev->deadline_at : 0;
+	int i;
+
+	bpf_for(i, 0, SHED_MAX) {
+		int shed = shed_load(dom, nr_servers(dom), left, deadline, now) ?:
+				   shed_load(cpu_lane(cpu), 1, left, deadline, now);
+
+		if (shed == SHED_NONE)
+			break;
+		if (shed == SHED_PREV) {
+			left = 0;
+			if (prev)
+				prev->dropped = true;
+		}
+	}
+}
+
 void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 {
 	u32 dom = dom_of(cpu), first, second;
@@ -173,14 +196,14 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 		    own->nr[TN_LATE];
 	u64 now = 0, prev_urg = URGENCY_IDLE;
 	struct task_ctx *tctx = NULL;
-	enum served served;
+	int served;
 
 	if (prev && (prev->scx.flags & SCX_TASK_QUEUED)) {
 		tctx = task_ctx(prev);
 		if (tctx) {
 			now = scx_bpf_now();
 			account(prev, tctx);
-			prev_urg = task_urgency(tctx, now);
+			prev_urg = task_urgency(tctx, cpu, now);
 		}
 	}
 
@@ -194,10 +217,13 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 		}
 	}
 
-	if (shared->nr[TN_DECLARED])
-		sweep_hopeless(dom, now);
-	if (own->nr[TN_DECLARED])
-		sweep_hopeless(cpu_lane(cpu), now);
+	if (!declared && !inferred && !shared->nr[TN_LATE] && !own->nr[TN_LATE]) {
+		cpu_ctx(cpu)->drained_at = now ?: scx_bpf_now();
+	} else if (declared && overloaded(cpu, now)) {
+		shed(cpu, dom, urgency_tier(prev_urg) == TN_DECLARED ? tctx : NULL, now);
+		if (tctx)
+			prev_urg = task_urgency(tctx, cpu, now);
+	}
 
 	served = SERVED_NONE;
 	if (declared || nr_doms > 1 || tctx)
@@ -219,7 +245,7 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 	if (served == SERVED_MOVED) {
 		this_stats()->dispatches[TN_SRC_QUEUE]++;
 	} else if (tctx && prev) {
-		u32 tier = task_tier(tctx, now);
+		u32 tier = task_tier(tctx, cpu, now);
 
 		/* The tier is being served, if not its queues. */
 		shared->served_at[bounded(tier, TN_NR_TIERS)] = now;
@@ -314,8 +340,10 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 	now = scx_bpf_now();
 	deadline = tctx->deadline_at;
 	account(p, tctx);
-	tier = task_tier(tctx, now);
+	tier = task_tier(tctx, cpu, now);
 	tctx->run_tier = tier;
+	if (tier == TN_BACKGROUND)
+		weigh_hog(p, tctx);
 	cpu_ctx(cpu)->urgency = urgency(tier, tier_key(tctx, tier));
 
 	if (deadline != tctx->deadline_at || outranked(cpu, dom, tier) ||
@@ -335,6 +363,7 @@ void BPF_STRUCT_OPS(temponet_stopping, struct task_struct *p, bool runnable)
 	account(p, tctx);
 	if (runnable)
 		return;
+	unweigh_hog(p, tctx);
 	/* The job is done, unless the next wake-up finds that it goes on. */
 	tctx->slept_at = scx_bpf_now();
 	tctx->sleep = ASLEEP;
@@ -343,6 +372,7 @@ void BPF_STRUCT_OPS(temponet_stopping, struct task_struct *p, bool runnable)
 /* The idle loop has nothing to lose. */
 void BPF_STRUCT_OPS(temponet_update_idle, s32 cpu, bool idle)
 {
+	cpu_ctx(cpu)->drained_at = scx_bpf_now();
 	if (idle)
 		cpu_ctx(cpu)->urgency = URGENCY_IDLE;
 }
@@ -359,14 +389,36 @@ void BPF_STRUCT_OPS(temponet_cpu_acquire, s32 cpu, struct scx_cpu_acquire_args *
 	cpu_ctx(cpu)->urgency = URGENCY_IDLE;
 }
 
-/* Its rules are to be matched again. */
+s32 BPF_STRUCT_OPS_SLEEPABLE(temponet_cgroup_init, struct cgroup *cgrp,
+			     struct scx_cgroup_init_args *args)
+{
+	struct cgroup_ctx *cgc;
+
+	cgc = bpf_cgrp_storage_get(&cgroup_ctxs, cgrp, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!cgc)
+		return -ENOMEM;
+	cgc->weight = args->weight;
+	return 0;
+}
+
+void BPF_STRUCT_OPS(temponet_cgroup_set_weight, struct cgroup *cgrp, u32 weight)
+{
+	struct cgroup_ctx *cgc = cgroup_ctx(cgrp);
+
+	if (cgc)
+		cgc->weight = weight;
+}
+
 void BPF_STRUCT_OPS(temponet_cgroup_move, struct task_struct *p, struct cgroup *from,
 		    struct cgroup *to)
 {
 	struct task_ctx *tctx = task_ctx(p);
 
-	if (tctx)
-		tctx->comm[0] = tctx->comm[1] = 0;
+	if (!tctx)
+		return;
+	/* Its rules are to be matched again. */
+	tctx->comm[0] = tctx->comm[1] = 0;
+	uncharge_cgroup(tctx, from);
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(temponet_init_task, struct task_struct *p,
@@ -392,6 +444,7 @@ void BPF_STRUCT_OPS(temponet_disable, struct task_struct *p)
 	if (!tctx)
 		return;
 	leave_queue(tctx);
+	unweigh_hog(p, tctx);
 	tctx->queued_at = 0;
 	if (tctx->sleep == ASLEEP)
 		complete_job(p, tctx, tctx->slept_at);
@@ -434,6 +487,8 @@ SCX_OPS_DEFINE(temponet_ops,
 	       .update_idle		= (void *)temponet_update_idle,
 	       .cpu_release		= (void *)temponet_cpu_release,
 	       .cpu_acquire		= (void *)temponet_cpu_acquire,
+	       .cgroup_init		= (void *)temponet_cgroup_init,
+	       .cgroup_set_weight	= (void *)temponet_cgroup_set_weight,
 	       .cgroup_move		= (void *)temponet_cgroup_move,
 	       .init_task		= (void *)temponet_init_task,
 	       .disable			= (void *)temponet_disable,

@@ -164,7 +164,7 @@ static void estimate(const struct task_struct *p, struct task_ctx *tctx)
 		budget = TN_NEWCOMER_BUDGET;
 		tctx->base = TN_INFERRED;
 	} else {
-		deadline = tctx->interval_ns - MIN(tctx->interval_dev_ns, tctx->interval_ns / 2);
+		deadline = tctx->interval_ns;
 		budget = MAX(tctx->burst_ns + 4 * tctx->burst_dev_ns, 1 * TN_MSEC);
 		/* More than three fifths of a CPU (at nice 0) is a hog that naps. */
 		tctx->base = tctx->burst_ns * 500 > tctx->interval_ns * 3 * MIN(weight, 100) ?

@@ -109,34 +109,99 @@ static u64 tier_slice(u32 tier)
 }
 
 /*
- * Jobs at the head that cannot make it any more step aside, a few at a time, so
- * that they do not drag those behind them past their deadlines too.
+ * The functions below that are not static are verified once each, by themselves;
+ * inlined into dispatch() the verifier would follow every way through all of
+ * them in turn, and give up.
  */
-static void sweep_hopeless(u32 lane_id, u64 now)
+
+/* The task @pid of the declared queue waits in the late queue from now on. */
+__weak int move_to_late(u32 lane_id, u32 pid, u64 now)
 {
 	u32 from = queue_id(lane_id, TN_DECLARED), late = queue_id(lane_id, TN_LATE);
 	struct task_struct *p;
 	struct task_ctx *tctx;
-	int swept = 0;
 
 	bpf_for_each(scx_dsq, p, from, 0) {
+		if (p->pid != pid)
+			continue;
 		tctx = task_ctx(p);
-		if (!tctx || task_tier(tctx, now) != TN_LATE)
-			break;
-		if (__sync_val_compare_and_swap(&tctx->queue, from + 1, late + 1) != from + 1)
+		/* Whoever swaps the number counts: p may be running by now. */
+		if (!tctx ||
+		    __sync_val_compare_and_swap(&tctx->queue, from + 1, late + 1) != from + 1)
 			break;
 		if (!*queue_len(late))
 			*queue_served_at(late) = now;
 		__sync_fetch_and_add(queue_len(late), 1);
 		__sync_fetch_and_sub(queue_len(from), 1);
+		tctx->dropped = true;
 		tctx->run_tier = TN_LATE;
 		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, TN_SLICE_BACKGROUND);
 		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, tctx->deadline_at);
 		scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, late, 0);
-		this_stats()->hopeless++;
-		if (++swept >= 8)
+		break;
+	}
+	return 0;
+}
+
+/* How many jobs are added up, and how many given up, in one dispatch. */
+#define SHED_SCAN 16
+#define SHED_MAX 4
+
+enum shed {
+	SHED_NONE,
+	SHED_QUEUED, /* a waiting job was given up */
+	SHED_PREV, /* the running one is to be */
+};
+
+/*
+ * In overload somebody must be late. Add up the work of the waiting jobs and of
+ * the running one (@prev_left > 0) in the order of their deadlines; where the
+ * sum no longer fits before a deadline, give up the longest job so far (Moore
+ * and Hodgson: that keeps the most jobs). One that is hopeless by itself is
+ * given up in the same way.
+ */
+__weak int shed_load(u32 lane_id, u32 servers, u64 prev_left, u64 prev_deadline, u64 now)
+{
+	u32 from = queue_id(lane_id, TN_DECLARED), victim = 0, scanned = 0;
+	u64 work = 0, longest = 0;
+	bool prev_longest = false, over = false;
+	struct task_struct *p;
+	struct task_ctx *tctx;
+
+	bpf_for_each(scx_dsq, p, from, 0) {
+		u64 left;
+
+		tctx = task_ctx(p);
+		if (!tctx)
+			break;
+		if (prev_left && time_before(prev_deadline, tctx->deadline_at)) {
+			work += prev_left;
+			prev_longest = prev_left > longest;
+			if (prev_longest)
+				longest = prev_left;
+			over = (s64)work > (s64)(prev_deadline - now) * servers;
+			prev_left = 0;
+			if (over)
+				break;
+		}
+		left = remaining(tctx);
+		work += left;
+		if (left > longest || (!victim && !prev_longest)) {
+			longest = left;
+			victim = p->pid;
+			prev_longest = false;
+		}
+		over = (s64)work > (s64)(tctx->deadline_at - now) * servers;
+		if (over || ++scanned >= SHED_SCAN)
 			break;
 	}
+	if (!over)
+		return SHED_NONE;
+	this_stats()->hopeless++;
+	if (prev_longest)
+		return SHED_PREV;
+	move_to_late(lane_id, victim, now);
+	return SHED_QUEUED;
 }
 
 /*
@@ -165,6 +230,11 @@ static bool take_due(u32 queue, u64 now, u32 servers)
 	return scx_bpf_dsq_move_to_local(queue, 0);
 }
 
+static u32 nr_servers(u32 dom)
+{
+	return MAX(dom_len[bounded(dom, TN_MAX_DOMS)], 1);
+}
+
 /* The lower tiers of @lane_id, lowest first. */
 static bool lane_due(u32 lane_id, u64 now, u32 servers, bool take)
 {
@@ -179,9 +249,10 @@ static bool lane_due(u32 lane_id, u64 now, u32 servers, bool take)
 	return false;
 }
 
-static bool bound_due(s32 cpu, u32 dom, u64 now, bool take)
+__weak int bound_due(s32 cpu, u32 dom, u64 now, bool take)
 {
-	return lane_due(cpu_lane(cpu), now, 1, take) || lane_due(dom, now, dom_len[dom] ?: 1, take);
+	return lane_due(cpu_lane(cpu), now, 1, take) ||
+	       lane_due(dom, now, nr_servers(dom), take);
 }
 
 enum served {
@@ -210,10 +281,11 @@ static bool steal(u32 dom, u32 tier)
  * Serve one tier on @cpu, whose running task has urgency @prev_urg if it wants
  * to go on running.
  */
-static enum served serve_tier(s32 cpu, u32 dom, u32 tier, u64 prev_urg)
+__weak int serve_tier(s32 cpu, u32 dom, u32 tier, u64 prev_urg)
 {
 	u64 shared_key = ~0ULL, own_key = ~0ULL;
-	u64 nr_shared = lane(dom)->nr[tier], nr_own = lane(cpu_lane(cpu))->nr[tier];
+	u64 nr_shared = *queue_len(queue_id(dom, tier));
+	u64 nr_own = *queue_len(queue_id(cpu_lane(cpu), tier));
 	u32 shared = queue_id(dom, tier), own = queue_id(cpu_lane(cpu), tier);
 	bool compete;
 

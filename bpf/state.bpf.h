@@ -45,6 +45,7 @@ struct task_ctx {
 	u64 budget_ns; /* what it may execute as the job it is */
 	bool open; /* released, not yet counted as met or missed */
 	bool rolled; /* released by a used-up budget, not by a wake-up */
+	bool dropped; /* given up in overload, see shed_load() */
 	bool demoted; /* inferred, and outran its estimate: a hog for now */
 	u8 sleep; /* AWAKE, ASLEEP, NEWBORN */
 
@@ -68,6 +69,8 @@ struct task_ctx {
 	u64 accounted_ns; /* its CPU time that our books know of */
 	u64 slept_at; /* when the job ended, unless the task continues it */
 	u64 vtime; /* fair-share clock of a hog */
+	u64 hog_weight; /* 100 x 1024 at nice 0 in the root cgroup */
+	u64 cgroup_charge; /* what its cgroup counts it for */
 
 	/* Estimates: running mean and mean deviation, gain 1/8. */
 	u64 woke_at;
@@ -117,6 +120,7 @@ static u32 urgency_tier(u64 urg)
 
 struct cpu_ctx {
 	u64 urgency; /* of what it runs */
+	u64 drained_at; /* last time no job waited for it */
 	u64 hog_since; /* when it began to run a task of the lower tiers */
 	u32 late_turn; /* late and background take turns */
 	u32 bound_turn; /* the next task runs on behalf of the bound */
@@ -130,6 +134,11 @@ struct temponet_cpu_stats cpu_stats[TN_MAX_CPUS];
 static struct cpu_ctx *cpu_ctx(s32 cpu)
 {
 	return &cpu_ctxs[bounded(cpu, TN_MAX_CPUS)];
+}
+
+static bool overloaded(s32 cpu, u64 now)
+{
+	return time_after(now, cpu_ctx(cpu)->drained_at + TN_OVERLOAD_AFTER);
 }
 
 static struct temponet_cpu_stats *this_stats(void)

@@ -59,6 +59,15 @@ stop_scheduler() {
     wait_for 10 scx_is disabled || fail "sched_ext is still $(scx_state) after the scheduler ended"
 }
 
+# figure CLASS COLUMN: from the tables of a scheduler started with --stats 1;
+# the sum of all, where it counts, else the last.
+figure() {
+    awk -v class="$1" -v column="$2" '
+        BEGIN { at["met"] = 2; at["missed"] = 3; at["run_ms"] = 6; at["runs"] = 7; at["wait_max_ms"] = 9 }
+        $1 == class { value = column == "wait_max_ms" ? $at[column] : value + $at[column] }
+        END { print value + 0 }' "$SCHEDULER_LOG"
+}
+
 # What no test may leave in the kernel's log.
 check_dmesg() {
     local complaint='runnable task stall|WARNING:|BUG:|rcu.*stall|soft lockup|blocked for more than|RCU.*detected|disabled \(runtime error'

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What a hog weighs. Weights matter where there is no deadline to go by, so
+ * only hogs are weighed, and only when they queue and at the tick.
+ *
+ * A cgroup's hogs share its weight: each weighs its own part of
+ * weight x parent's weight x ... This flattens the tree. It is what the kernel
+ * does as long as the siblings of the cgroups above have as many busy children
+ * as each other; where they do not, a busy leaf of a crowded branch gets more
+ * than it should, for example one of ten busy services beside one busy user.
+ */
+#ifndef __TEMPONET_CGROUP_BPF_H
+#define __TEMPONET_CGROUP_BPF_H
+
+struct cgroup_ctx {
+	u64 weight; /* cpu.weight: 1 to 10000, 100 by default */
+	u64 hogs; /* weights of its runnable hogs */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_CGRP_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct cgroup_ctx);
+} cgroup_ctxs SEC(".maps");
+
+static struct cgroup_ctx *cgroup_ctx(struct cgroup *cgrp)
+{
+	return bpf_cgrp_storage_get(&cgroup_ctxs, cgrp, 0, 0);
+}
+
+/* Times 1024: 1024 is a task straight under the root. */
+static u64 cgroup_factor(struct cgroup *cgrp)
+{
+	u64 factor = 1024;
+	int level;
+
+	bpf_for(level, 1, 9) {
+		struct cgroup_ctx *cgc;
+		struct cgroup *up;
+
+		if (level > cgrp->level)
+			break;
+		up = bpf_cgroup_ancestor(cgrp, level);
+		if (!up)
+			break;
+		cgc = cgroup_ctx(up);
+		if (cgc)
+			factor = factor * cgc->weight / 100;
+		bpf_cgroup_release(up);
+		/* What a few levels of extreme weights multiply to means nothing. */
+		factor = MIN(factor, 1024 * 1024);
+	}
+	return factor;
+}
+
+static void uncharge_cgroup(struct task_ctx *tctx, struct cgroup *cgrp)
+{
+	struct cgroup_ctx *cgc = cgroup_ctx(cgrp);
+
+	if (cgc)
+		__sync_fetch_and_sub(&cgc->hogs, tctx->cgroup_charge);
+	tctx->cgroup_charge = 0;
+}
+
+/* The hog sleeps or leaves: its cgroup's weight is for the others. */
+static void unweigh_hog(struct task_struct *p, struct task_ctx *tctx)
+{
+	struct cgroup *cgrp;
+
+	if (!tctx->cgroup_charge)
+		return;
+	cgrp = scx_bpf_task_cgroup(p);
+	if (!cgrp)
+		return;
+	uncharge_cgroup(tctx, cgrp);
+	bpf_cgroup_release(cgrp);
+}
+
+static void weigh_hog(struct task_struct *p, struct task_ctx *tctx)
+{
+	u64 weight = p->scx.weight ?: 1;
+	struct cgroup_ctx *cgc;
+	struct cgroup *cgrp;
+
+	tctx->hog_weight = weight * 1024;
+	cgrp = scx_bpf_task_cgroup(p);
+	if (!cgrp)
+		return;
+	cgc = cgrp->level ? cgroup_ctx(cgrp) : NULL;
+	if (cgc) {
+		if (tctx->cgroup_charge != weight) {
+			__sync_fetch_and_add(&cgc->hogs, weight - tctx->cgroup_charge);
+			tctx->cgroup_charge = weight;
+		}
+		tctx->hog_weight = weight * 100 * cgroup_factor(cgrp) / MAX(cgc->hogs, weight);
+		tctx->hog_weight = MAX(tctx->hog_weight, 1);
+	}
+	bpf_cgroup_release(cgrp);
+}
+
+#endif /* __TEMPONET_CGROUP_BPF_H */

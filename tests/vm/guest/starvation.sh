@@ -1,0 +1,32 @@
+#!/bin/bash
+# Nobody starves: declared tasks that never sleep claim every CPU, and nice-19
+# hogs beside them still run within the documented bound.
+. "$(dirname "$0")/lib.sh"
+BOUND_MS=4000
+
+start_scheduler --stats 1 --hint-util-max 3
+spin='while :; do :; done'
+for cpu in 0 1 0 1; do
+    taskset -c $cpu bash -c "$spin" &
+    scx_temponet hint --runtime 9ms --deadline 10ms --period 10ms --pid $!
+    greedy+=($!)
+done
+for cpu in 0 1 0 1; do
+    nice -n 19 taskset -c $cpu bash -c "$spin" &
+    poor+=($!)
+done
+nice -n 19 bash -c "$spin" &
+poor+=($!)
+sleep 15
+# utime + stime, in ticks.
+cpu_time() { awk '{ print $14 + $15 }' "/proc/$1/stat"; }
+for pid in "${poor[@]}"; do assert_ge "$(cpu_time "$pid")" 1 "CPU ticks of hog $pid"; done
+# New tasks get in too.
+timeout 30 bash -c 'for ((i = 0; i < 20; i++)); do /bin/true; done' || fail "new tasks starved"
+kill "${greedy[@]}" "${poor[@]}"
+wait || true
+sleep 2
+for class in declared inferred background late; do
+    assert_le "$(figure $class wait_max_ms)" $BOUND_MS "longest wait in class $class"
+done
+stop_scheduler

@@ -1,0 +1,37 @@
+#!/bin/bash
+# The program stopped: the scheduler goes on. Killed: the kernel's own is back
+# within a second. A second one is refused in a sentence.
+. "$(dirname "$0")/lib.sh"
+
+start_scheduler --stats 1
+stress-ng --quiet --cpu 2 --switch 1 --timer 1 --timeout 60s &
+load=$!
+
+status=0
+said=$(scx_temponet 2>&1) || status=$?
+[[ $status != 0 ]] || fail "a second scheduler was let in"
+assert_match "$said" 'end that one first' "what the second one was told"
+
+kill -STOP "$scheduler_pid"
+sleep 12 # longer than the watchdog allows a task to wait
+assert_eq "$(scx_state)" enabled "state with the program stopped"
+# Tasks are still scheduled: this one gets its turn among the hogs.
+timeout 10 bash -c 'for ((i = 0; i < 200; i++)); do sleep 0.001; done' || fail "a short task starved"
+kill -CONT "$scheduler_pid"
+sleep 2
+assert_ge "$(figure inferred met)" 1 "jobs counted after it was continued"
+
+kill -KILL "$scheduler_pid"
+within=$(date +%s%N)
+wait_for 5 scx_is disabled || fail "still $(scx_state) after SIGKILL"
+assert_le $(($(date +%s%N) - within)) 1000000000 "ns until the kernel's scheduler was back"
+wait "$scheduler_pid" || true
+scheduler_pid=''
+# What was left behind is in nobody's way.
+start_scheduler
+kill -ABRT "$scheduler_pid"
+wait_for 5 scx_is disabled || fail "still $(scx_state) after a crash"
+wait "$scheduler_pid" || true
+scheduler_pid=''
+kill $load
+wait $load || true
