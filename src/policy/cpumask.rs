@@ -98,6 +98,11 @@ impl CpuMask {
         (0..WORDS).any(|i| self.words[i] & other.words[i] != 0)
     }
 
+    pub fn is_subset(&self, other: &CpuMask) -> bool {
+        // No early way out: eight words fit two vector registers.
+        (0..WORDS).fold(0, |rest, i| rest | self.words[i] & !other.words[i]) == 0
+    }
+
     /// In ascending order.
     pub fn iter(&self) -> impl Iterator<Item = CpuId> + '_ {
         self.words.iter().enumerate().flat_map(|(i, &word)| {

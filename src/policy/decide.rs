@@ -189,20 +189,24 @@ impl Decider {
         } = self;
         let assignment = &mut decision.assignment;
         assignment.reset(situation.jobs.len(), &situation.cpus);
-        let problem = Problem {
+        let by_score = Problem {
             jobs: situation.jobs,
             scores,
             candidates,
             permitted: shield.permitted(),
             may_idle,
         };
-        decision.mapping_fell_back = mapper.map(&problem, assignment);
-        if may_idle {
+        decision.mapping_fell_back = mapper.map(&by_score, assignment);
+        if may_idle || assignment.free().is_empty() {
             return;
         }
+        shield.rank_masked(situation.jobs);
         let again = Problem {
+            jobs: situation.jobs,
+            scores,
+            candidates,
             permitted: shield.open(),
-            ..problem
+            may_idle,
         };
         let masked = Problem {
             scores: &[],
@@ -214,9 +218,7 @@ impl Decider {
             ..again
         };
         for leftover in [again, masked, late] {
-            if !leftover.candidates.is_empty() && !assignment.free().is_empty() {
-                mapper.fill(&leftover, assignment);
-            }
+            mapper.fill(&leftover, assignment);
         }
     }
 }

@@ -44,6 +44,9 @@ pub(super) fn fill(
     scratch: &mut Scratch,
     assignment: &mut Assignment,
 ) {
+    if assignment.free.is_empty() {
+        return;
+    }
     let floor = sortable(problem.floor());
     let known = problem.jobs.len();
     let mut keys = std::mem::take(&mut scratch.heap);

@@ -13,6 +13,7 @@
 //! of the log domain. τ is a share of the spread of the scores, which keeps
 //! every K within f32 whatever the scorer's scale.
 
+use super::super::cpumask::MAX_CPUS;
 use super::{greedy, Assignment, CpuId, Problem};
 use serde::{Deserialize, Serialize};
 
@@ -36,8 +37,9 @@ impl Default for SinkhornConfig {
     }
 }
 
-/// A vector register's worth of sums, so that adding up is not one long chain.
-const LANES: usize = 8;
+/// Rows go in blocks: sums of a block stay in registers, and one pass over the
+/// kernel per round does for rows and columns.
+const BLOCK: usize = 8;
 
 /// Entries per CPU that the rounding looks at; greedy fills what they leave.
 const SHORT_LIST: usize = 16;
@@ -46,12 +48,14 @@ const SHORT_LIST: usize = 16;
 pub(super) struct Scratch {
     rows: Vec<u32>,
     cpus: Vec<CpuId>,
-    /// Column by column, rows padded to a multiple of `LANES` with zeros.
-    kernel: Vec<f32>,
-    worth: Vec<f32>,
-    u: Vec<f32>,
-    row_sums: Vec<f32>,
+    /// Place of each CPU in `cpus`.
+    column_of: Vec<u16>,
+    /// Block by block, in each one CPU after the other; padded with zeros.
+    kernel: Vec<[f32; BLOCK]>,
+    idle: f32,
+    u: Vec<[f32; BLOCK]>,
     w: Vec<f32>,
+    column_sums: Vec<[f32; BLOCK]>,
     short_list: Vec<(f32, u32, u32)>,
     greedy: Assignment,
 }
@@ -98,17 +102,11 @@ fn prepare(
     );
     scratch.cpus.clear();
     scratch.cpus.extend(assignment.free.iter());
-    let finite = |job: &u32| Some(problem.score(*job)).filter(|s| s.is_finite());
-    let highest = scratch
-        .rows
-        .iter()
-        .filter_map(finite)
-        .fold(f32::MIN, f32::max);
-    let lowest = scratch
-        .rows
-        .iter()
-        .filter_map(finite)
-        .fold(f32::MAX, f32::min);
+    let scores = scratch.rows.iter().map(|&job| problem.score(job));
+    let finite = scores.filter(|score| score.is_finite());
+    let (lowest, highest) = finite.fold((f32::MAX, f32::MIN), |(low, high), score| {
+        (low.min(score), high.max(score))
+    });
     let spread = highest - lowest;
     let tau = config.temperature * spread;
     if scratch.cpus.is_empty() || !(tau.is_normal() && tau > 0.0) {
@@ -120,40 +118,48 @@ fn prepare(
         let clamped = score.clamp(lowest - 0.1 * spread, highest + 0.1 * spread);
         ((clamped - highest) / tau).clamp(-60.0, 20.0)
     };
-    let rows = scratch.rows.len();
-    let stride = rows.next_multiple_of(LANES);
-    scratch.worth.clear();
-    scratch.worth.extend(
-        scratch
-            .rows
-            .iter()
-            .map(|&job| exponent(problem.score(job)).exp()),
-    );
     // A job prefers its old CPU, if only a little, even where moving is free.
     let moved = (-(price.max(0.01 * spread)) / tau).max(-20.0).exp();
+    let columns = scratch.cpus.len();
+    scratch.column_of.resize(MAX_CPUS, 0);
+    for (column, &cpu) in scratch.cpus.iter().enumerate() {
+        scratch.column_of[cpu as usize] = column as u16;
+    }
+    let blocks = scratch.rows.len().div_ceil(BLOCK);
     scratch.kernel.clear();
-    scratch.kernel.resize(stride * scratch.cpus.len(), 0.0);
-    for (column, &cpu) in scratch.kernel.chunks_exact_mut(stride).zip(&scratch.cpus) {
-        for ((cell, &job), &worth) in column.iter_mut().zip(&scratch.rows).zip(&scratch.worth) {
-            if problem.permitted[job as usize].contains(cpu) {
-                *cell = match problem.is_migration(job, cpu) {
-                    true => worth * moved,
-                    false => worth,
-                };
+    scratch.kernel.resize(blocks * columns, [0.0; BLOCK]);
+    for (row, &job) in scratch.rows.iter().enumerate() {
+        let first = row / BLOCK * columns;
+        let cells = &mut scratch.kernel[first..first + columns];
+        let worth = exponent(problem.score(job)).exp();
+        let permitted = &problem.permitted[job as usize];
+        let last_cpu = problem.jobs[job as usize].last_cpu;
+        let usual = if last_cpu.is_some() {
+            worth * moved
+        } else {
+            worth
+        };
+        if assignment.free.is_subset(permitted) {
+            cells.iter_mut().for_each(|cell| cell[row % BLOCK] = usual);
+        } else {
+            for (cell, &cpu) in cells.iter_mut().zip(&scratch.cpus) {
+                cell[row % BLOCK] = if permitted.contains(cpu) { usual } else { 0.0 };
+            }
+        }
+        if let Some(home) = last_cpu {
+            if assignment.free.contains(home) && permitted.contains(home) {
+                cells[scratch.column_of[home as usize] as usize][row % BLOCK] = worth;
             }
         }
     }
-    let idle = match problem.floor() {
+    scratch.idle = match problem.floor() {
         floor if floor == f32::NEG_INFINITY => 0.0,
         floor => exponent(floor).exp(),
     };
-    scratch.worth.push(idle);
     scratch.u.clear();
-    scratch.u.resize(stride, 1.0);
-    scratch.row_sums.clear();
-    scratch.row_sums.resize(stride, 0.0);
+    scratch.u.resize(blocks, [1.0; BLOCK]);
     scratch.w.clear();
-    scratch.w.resize(scratch.cpus.len(), 0.0);
+    scratch.w.resize(columns, 0.0);
     true
 }
 
@@ -161,18 +167,34 @@ fn prepare(
 fn balance(config: &SinkhornConfig, scratch: &mut Scratch) -> bool {
     let Scratch {
         kernel,
+        idle,
         u,
-        row_sums,
         w,
-        worth,
+        column_sums,
         ..
     } = scratch;
-    let idle = *worth.last().expect("idle stands last");
-    let stride = u.len();
+    let columns = w.len();
     for round in 0..=config.rounds {
+        column_sums.clear();
+        column_sums.resize(columns, [0.0; BLOCK]);
+        for (block, u) in kernel.chunks_exact(columns).zip(u.iter_mut()) {
+            // In round 0 w is 0, so every row sum is 0 and every u is 1.
+            let mut row_sums = [0.0f32; BLOCK];
+            for (cells, &w) in block.iter().zip(w.iter()) {
+                for (sum, cell) in row_sums.iter_mut().zip(cells) {
+                    *sum += cell * w;
+                }
+            }
+            *u = row_sums.map(|sum| 1.0 / sum.max(1.0));
+            for (sums, cells) in column_sums.iter_mut().zip(block) {
+                for ((sum, cell), u) in sums.iter_mut().zip(cells).zip(u.iter()) {
+                    *sum += cell * u;
+                }
+            }
+        }
         let mut change: f32 = 0.0;
-        for (w, column) in w.iter_mut().zip(kernel.chunks_exact(stride)) {
-            let sum = idle + dot(column, u);
+        for (w, sums) in w.iter_mut().zip(column_sums.iter()) {
+            let sum = *idle + sums.iter().sum::<f32>();
             // A CPU nobody may use has nothing to share out.
             let new = if sum > 0.0 { 1.0 / sum } else { 0.0 };
             change = change.max((new - *w).abs() / new.max(f32::MIN_POSITIVE));
@@ -184,27 +206,8 @@ fn balance(config: &SinkhornConfig, scratch: &mut Scratch) -> bool {
         if round > 0 && change <= config.tolerance {
             return true;
         }
-        row_sums.fill(0.0);
-        for (&w, column) in w.iter().zip(kernel.chunks_exact(stride)) {
-            for (sum, cell) in row_sums.iter_mut().zip(column) {
-                *sum += cell * w;
-            }
-        }
-        for (u, &sum) in u.iter_mut().zip(row_sums.iter()) {
-            *u = 1.0 / sum.max(1.0);
-        }
     }
     false
-}
-
-fn dot(a: &[f32], b: &[f32]) -> f32 {
-    let mut sums = [0.0f32; LANES];
-    for (a, b) in a.chunks_exact(LANES).zip(b.chunks_exact(LANES)) {
-        for lane in 0..LANES {
-            sums[lane] += a[lane] * b[lane];
-        }
-    }
-    sums.iter().sum()
 }
 
 /// The largest shares first, from a short list per CPU.
@@ -220,16 +223,21 @@ fn round(problem: &Problem<'_>, price: f32, scratch: &mut Scratch, assignment: &
     } = scratch;
     short_list.clear();
     let per_cpu = SHORT_LIST.min(cpus.len());
-    for (at, (column, &w)) in kernel.chunks_exact(u.len()).zip(w.iter()).enumerate() {
+    for (at, &w) in w.iter().enumerate() {
         let mut best = [(0.0f32, 0u32); SHORT_LIST];
         let mut least = 0.0;
-        for (row, (&cell, &u)) in column.iter().zip(u.iter()).enumerate().take(rows.len()) {
-            let share = cell * u * w;
-            if share > least {
-                let after = best[..per_cpu].partition_point(|&(better, _)| better >= share);
-                best[after..per_cpu].rotate_right(1);
-                best[after] = (share, row as u32);
-                least = best[per_cpu - 1].0;
+        for (block, (cells, u)) in kernel.chunks_exact(cpus.len()).zip(u.iter()).enumerate() {
+            let shares: [f32; BLOCK] = std::array::from_fn(|lane| cells[at][lane] * u[lane] * w);
+            if shares.iter().fold(0.0f32, |most, &share| most.max(share)) <= least {
+                continue;
+            }
+            for (lane, &share) in shares.iter().enumerate() {
+                if share > least {
+                    let after = best[..per_cpu].partition_point(|&(better, _)| better >= share);
+                    best[after..per_cpu].rotate_right(1);
+                    best[after] = (share, (block * BLOCK + lane) as u32);
+                    least = best[per_cpu - 1].0;
+                }
             }
         }
         let found = best[..per_cpu].iter().filter(|&&(share, _)| share > 0.0);

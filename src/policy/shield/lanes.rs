@@ -146,16 +146,22 @@ impl Lanes {
         }
         // An unbound job is not part of a lane's demand: running it there takes
         // from every margin, whatever its own deadline.
+        let margin_of = |cpu: CpuId| self.lanes[cpu as usize].margin_ns;
+        let tight: CpuMask = self
+            .in_use
+            .iter()
+            .filter(|&c| margin_of(c) < hold_ns)
+            .collect();
+        if tight.is_empty() {
+            return true;
+        }
         for pending in timely.iter().filter(|pending| pending.lane.is_none()) {
             let occupancy_ns = jobs[pending.job as usize].occupancy_ns(hold_ns);
-            for cpu in self.in_use.iter() {
-                if self.lanes[cpu as usize].margin_ns < occupancy_ns {
-                    permitted[pending.job as usize].remove(cpu);
-                }
+            for cpu in tight.iter().filter(|&cpu| margin_of(cpu) < occupancy_ns) {
+                permitted[pending.job as usize].remove(cpu);
             }
         }
-        let mut lanes = self.in_use.iter().map(|cpu| &self.lanes[cpu as usize]);
-        lanes.all(|lane| lane.margin_ns >= hold_ns)
+        false
     }
 
     fn add_release(&mut self, release: &Release, now_ns: i64) {

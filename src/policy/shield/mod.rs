@@ -52,6 +52,7 @@
 mod admission;
 mod future;
 mod lanes;
+mod order;
 mod pool;
 
 use super::cpumask::CpuMask;
@@ -110,8 +111,11 @@ pub struct Shield {
     permitted: Vec<CpuMask>,
     candidates: Vec<u32>,
     masked: Vec<u32>,
+    /// How many of the masked were not given up.
+    kept: usize,
     late: Vec<u32>,
     must: Vec<u32>,
+    order: order::DeadlineOrder,
     timely: Vec<Pending>,
     standing: Vec<Standing>,
     future: future::Future,
@@ -211,10 +215,19 @@ impl Shield {
         &self.must
     }
 
-    /// Jobs for CPUs that no candidate wants, by latest start; those given up
-    /// in overload come last.
+    /// Jobs held back: they may have CPUs that no candidate wants.
     pub fn masked(&self) -> &[u32] {
         &self.masked
+    }
+
+    /// Puts the masked into the order in which to run them after all: by
+    /// latest start, and last those given up in overload. Few decisions have a
+    /// CPU left for them, so this is not done before it is needed.
+    pub fn rank_masked(&mut self, jobs: &[Job]) {
+        let by_latest_start = |&job: &u32| (jobs[job as usize].latest_start_ns(), job);
+        let (kept, dropped) = self.masked.split_at_mut(self.kept);
+        kept.sort_unstable_by_key(by_latest_start);
+        dropped.sort_unstable_by_key(by_latest_start);
     }
 
     /// Hopeless jobs, by deadline.
@@ -243,28 +256,31 @@ impl Shield {
         self.open.clear();
         self.timely.clear();
         self.late.clear();
-        for (index, job) in jobs.iter().enumerate() {
-            let permitted = job.allowed.and(&cpus);
-            self.open.push(permitted);
-            let lane = permitted.single();
-            if lane.is_none() && permitted.is_empty() {
+        self.order.sort(jobs, now_ns);
+        self.open
+            .extend(jobs.iter().map(|job| job.allowed.and(&cpus)));
+        let only_cpu = cpus.single();
+        for &index in self.order.indices() {
+            let job = &jobs[index as usize];
+            let open = &self.open[index as usize];
+            let lane = match cpus.is_subset(open) {
+                true => only_cpu,
+                false => open.single(),
+            };
+            if lane.is_none() && open.is_empty() {
                 continue;
             }
             if set_late_apart && job.slack(now_ns).is_hopeless() {
-                self.late.push(index as u32);
+                self.late.push(index);
             } else {
                 self.timely.push(Pending {
                     deadline_ns: job.deadline_ns,
                     work_ns: job.work_ns(),
-                    job: index as u32,
+                    job: index,
                     lane,
                 });
             }
         }
-        self.timely
-            .sort_unstable_by_key(|pending| (pending.deadline_ns, pending.job));
-        self.late
-            .sort_unstable_by_key(|&job| (jobs[job as usize].deadline_ns, job));
     }
 
     fn clear_standing(&mut self) {
@@ -288,10 +304,8 @@ impl Shield {
         self.candidates.extend(by_standing(Standing::Open));
         self.masked.clear();
         self.masked.extend(by_standing(Standing::Masked));
-        self.masked.sort_unstable_by_key(by_latest_start);
-        let kept = self.masked.len();
+        self.kept = self.masked.len();
         self.masked.extend(by_standing(Standing::Dropped));
-        self.masked[kept..].sort_unstable_by_key(by_latest_start);
     }
 }
 

@@ -73,28 +73,28 @@ impl Pool {
             self.sweep(now_ns, timely, future);
         }
         let cpus = self.cpus as i64;
-        let mut may_idle = self.least_margin_ns() >= cpus.saturating_mul(hold_ns);
-        let mut first = true;
+        let least_ns = self.least_margin_ns();
+        let mut may_idle = least_ns >= cpus.saturating_mul(hold_ns);
+        let mut first_ns = None;
         for (pending, standing) in timely.iter().zip(standing) {
             if pending.lane.is_some() || *standing != Standing::Open {
                 continue;
             }
+            let is_first = *first_ns.get_or_insert(pending.deadline_ns) == pending.deadline_ns;
             let job = &jobs[pending.job as usize];
             let slack_ns = job.slack(now_ns).0;
             if slack_ns < hold_ns {
                 *standing = Standing::Must;
                 may_idle = false;
-                first = false;
                 continue;
             }
             let occupancy_ns = job.occupancy_ns(hold_ns);
             let wasted_before = slack_ns.saturating_add(occupancy_ns);
-            let margin_ns = self.margin_before(wasted_before);
+            let needed_ns = cpus.saturating_mul(occupancy_ns);
             // Pending jobs alone never mask the EDF choice; nor may those to come.
-            if !first && margin_ns < cpus.saturating_mul(occupancy_ns) {
+            if !is_first && least_ns < needed_ns && self.margin_before(wasted_before) < needed_ns {
                 *standing = Standing::Masked;
             }
-            first = false;
         }
         may_idle
     }
@@ -109,8 +109,8 @@ impl Pool {
         let mut starts = self.latest_starts.iter().peekable();
         // Sums of points passed and their number; i128, since deadlines may be
         // as far away as i64 goes.
-        let (mut starts_sum, mut starts_passed) = (0i128, 0i128);
-        let (mut ends_sum, mut ends_passed) = (0i128, 0i128);
+        let (mut starts_sum, mut starts_passed) = (0i128, 0i64);
+        let (mut ends_sum, mut ends_passed) = (0i128, 0i64);
         let mut least = i64::MAX;
         loop {
             let next_release = releases.peek().map(|release| release.at_ns);
@@ -135,10 +135,10 @@ impl Pool {
                 starts_sum += i128::from(start);
                 starts_passed += 1;
             }
-            let ahead = i128::from(ahead_ns);
-            let forced = (starts_passed * ahead - starts_sum) - (ends_passed * ahead - ends_sum);
+            let times_ahead = |n: i64| i128::from(n) * i128::from(ahead_ns);
+            let forced = times_ahead(starts_passed - ends_passed) - starts_sum + ends_sum;
             let demand = forced + i128::from(upcoming.by(ahead_ns));
-            let margin = self.cpus as i128 * ahead - demand;
+            let margin = times_ahead(self.cpus as i64) - demand;
             least = least.min(margin.clamp(i64::MIN.into(), i64::MAX.into()) as i64);
             self.checkpoints.push(Checkpoint {
                 ahead_ns,

@@ -14,7 +14,12 @@ pub fn cases(few: u32) -> ProptestConfig {
     let times = std::env::var("POLICY_CASES")
         .ok()
         .and_then(|n| n.parse().ok());
-    ProptestConfig::with_cases(few * times.unwrap_or(1))
+    ProptestConfig {
+        cases: few * times.unwrap_or(1),
+        max_global_rejects: u32::MAX,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
 }
 
 pub fn job(deadline_ns: i64, remaining_ns: i64) -> Job {
