@@ -140,6 +140,12 @@ impl Decider {
         &self.tokens
     }
 
+    /// The scores that decision was mapped with: idle, then the jobs in their
+    /// order. Jobs that had to run stand at +∞.
+    pub fn scores(&self) -> &[f32] {
+        &self.scores
+    }
+
     pub fn config(&self) -> &PolicyConfig {
         &self.config
     }

@@ -29,10 +29,13 @@ impl Admission {
     ) {
         for cpu in lanes.overloaded() {
             let bound = |pending: &Pending| pending.lane == Some(cpu);
-            self.thin_out(situation, timely, 1, bound, standing);
+            self.thin_out(situation, timely, 1, bound, bound, standing);
         }
         if !pool.fits() {
-            self.thin_out(situation, timely, pool.cpus() as i64, |_| true, standing);
+            // What is bound to a CPU fits there by now; it counts and stays.
+            let unbound = |pending: &Pending| pending.lane.is_none();
+            let cpus = pool.cpus() as i64;
+            self.thin_out(situation, timely, cpus, |_| true, unbound, standing);
         }
     }
 
@@ -41,17 +44,20 @@ impl Admission {
         situation: &Situation<'_>,
         timely: &[Pending],
         cpus: i64,
-        concerns: impl Fn(&Pending) -> bool,
+        counts: impl Fn(&Pending) -> bool,
+        may_drop: impl Fn(&Pending) -> bool,
         standing: &mut [Standing],
     ) {
         self.taken.clear();
         let mut work_ns = 0i64;
         for (at, pending) in timely.iter().enumerate() {
-            if standing[at] == Standing::Dropped || !concerns(pending) {
+            if standing[at] == Standing::Dropped || !counts(pending) {
                 continue;
             }
-            let criticality = situation.jobs[pending.job as usize].criticality;
-            self.taken.push((Reverse(criticality), pending.work_ns, at));
+            if may_drop(pending) {
+                let criticality = situation.jobs[pending.job as usize].criticality;
+                self.taken.push((Reverse(criticality), pending.work_ns, at));
+            }
             work_ns = work_ns.saturating_add(pending.work_ns);
             let room_ns = pending.deadline_ns.saturating_sub(situation.now_ns);
             while work_ns > room_ns.saturating_mul(cpus) {
