@@ -159,9 +159,7 @@ impl Decider {
         let Situation { now_ns, jobs, .. } = *situation;
         let tokenizer = &self.config.tokenizer;
         tokenizer.tokenize(jobs, now_ns, &mut self.tokens);
-        let resolution_ns = tokenizer.slack().resolution_ns();
-        let p = share_below_resolution(jobs, now_ns, resolution_ns);
-        self.decision.burst = self.burst.observe(p);
+        self.decision.burst = self.burst.observe(share_below_resolution(&self.tokens));
 
         self.scores.clear();
         self.scores.resize(1 + jobs.len(), f32::NAN);

@@ -1,7 +1,6 @@
 //! The paper's two answers to bursts: less attention, and a reserve for jobs
 //! with long slack.
 
-use super::job::Job;
 use super::tokenizer::{Token, TokenSet, Tokenizer};
 use serde::{Deserialize, Serialize};
 
@@ -53,15 +52,14 @@ impl BurstMonitor {
 }
 
 /// The paper's p: share of jobs with s < Δ, late ones included; 0 without jobs.
-pub fn share_below_resolution(jobs: &[Job], now_ns: i64, resolution_ns: i64) -> f32 {
-    if jobs.is_empty() {
-        return 0.0;
-    }
-    let below = jobs
-        .iter()
-        .filter(|job| job.slack(now_ns).0 < resolution_ns)
-        .count();
-    below as f32 / jobs.len() as f32
+/// Those are the two lowest slack bins, so the multiset knows.
+pub(super) fn share_below_resolution(tokens: &TokenSet) -> f32 {
+    let counted = tokens.tokens().iter().zip(tokens.counts());
+    let below: u32 = counted
+        .filter(|(token, _)| token.slack_level() == Some(0))
+        .map(|(_, &count)| count)
+        .sum();
+    below as f32 / tokens.slots().len().max(1) as f32
 }
 
 /// Sizes for block Top-k attention over N tasks: block B = ⌈√N⌉, k scores kept

@@ -101,12 +101,6 @@ impl Quantiser {
         &self.edges_ns
     }
 
-    /// Width of the lowest bin: Δ where the paper asks whether a slack is
-    /// below the resolution. A quantiser with one bin resolves nothing.
-    pub fn resolution_ns(&self) -> i64 {
-        self.edges_ns.first().copied().unwrap_or(0)
-    }
-
     /// Bin of a value; anything below the first edge, negative or not, is in bin 0.
     #[inline]
     pub fn bin(&self, value_ns: i64) -> usize {

@@ -65,11 +65,10 @@ impl DistilledRule {
 
 impl Scorer for DistilledRule {
     fn score(&mut self, context: &Context<'_>, scores: &mut [f32]) {
-        let Situation { now_ns, jobs, .. } = *context.situation;
         scores[0] = 0.0;
-        for (score, job) in scores[1..].iter_mut().zip(jobs) {
-            let level = context.tokenizer.slack_level(job.slack(now_ns));
-            *score = self.priority(level, job.remaining_ns);
+        for (i, job) in context.situation.jobs.iter().enumerate() {
+            let level = context.tokens.token_of_job(i).slack_level();
+            scores[1 + i] = self.priority(level.unwrap_or(0), job.remaining_ns);
         }
     }
 }

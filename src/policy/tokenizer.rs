@@ -3,7 +3,7 @@
 //! Tasks with the same token get the same answer from the network, so it is
 //! asked once per distinct token, with a count.
 
-use super::job::{Job, Slack};
+use super::job::Job;
 use super::quantiser::{Quantiser, QuantiserError};
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +25,16 @@ pub enum Token {
         /// Criticality, capped at the highest class the model knows.
         class: u8,
     },
+}
+
+impl Token {
+    /// The paper's s̃, for which late is as urgent as it gets; none for idle.
+    pub fn slack_level(self) -> Option<usize> {
+        match self {
+            Token::Idle => None,
+            Token::Job { slack, .. } => Some(slack.saturating_sub(1) as usize),
+        }
+    }
 }
 
 /// Bins for slack and remaining work; lives in a model's metadata.
@@ -72,11 +82,6 @@ impl Tokenizer {
     /// How many different tokens there are, idle included.
     pub fn vocabulary(&self) -> usize {
         1 + self.slack_bins() * self.work.levels() * self.classes()
-    }
-
-    /// The paper's s̃, for which late is as urgent as it gets.
-    pub fn slack_level(&self, slack: Slack) -> usize {
-        self.slack.bin(slack.0)
     }
 
     pub fn token(&self, job: &Job, now_ns: i64) -> Token {

@@ -102,6 +102,14 @@ proptest! {
     }
 
     #[test]
+    fn a_slack_level_is_the_papers_clipped_bin(tokenizer in any_tokenizer(), a in any_job(4), now in any_time()) {
+        let level = tokenizer.token(&a, now).slack_level();
+        prop_assert_eq!(level, Some(tokenizer.slack().bin(a.slack(now).0)));
+        let below = a.slack(now).0 < tokenizer.slack().edges_ns()[0];
+        prop_assert_eq!(level == Some(0), below);
+    }
+
+    #[test]
     fn scores_by_token_reach_every_job_with_that_token(jobs in plain_jobs(30)) {
         let mut set = TokenSet::default();
         Tokenizer::default().tokenize(&jobs, 0, &mut set);
