@@ -1,0 +1,87 @@
+//! Who should run, as a number per job: the network's place in a decision,
+//! and the rules that need no network.
+
+use super::job::Situation;
+use super::mitigation::SparsePlan;
+use super::tokenizer::{TokenSet, Tokenizer};
+use serde::{Deserialize, Serialize};
+
+/// What a scorer may look at.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    pub situation: &'a Situation<'a>,
+    pub tokenizer: &'a Tokenizer,
+    pub tokens: &'a TokenSet,
+    /// Block size and budget for sparse attention, already scaled down in a burst.
+    pub sparsity: SparsePlan,
+}
+
+/// Writes one score per action, as the paper's q(t): `scores[0]` is idle,
+/// `scores[1 + i]` is job i. Higher is better. NaN is "no opinion" and ranks
+/// below every number; jobs that score the same go in deadline order. A scorer
+/// that fails therefore leaves NaN everywhere, and plain EDF follows.
+pub trait Scorer {
+    fn score(&mut self, context: &Context<'_>, scores: &mut [f32]);
+}
+
+/// Earliest deadline first: no opinion on anybody, so the deadline order decides.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Edf;
+
+impl Scorer for Edf {
+    fn score(&mut self, _: &Context<'_>, scores: &mut [f32]) {
+        scores.fill(0.0);
+    }
+}
+
+/// The one-line rule the paper distils from its network:
+/// α/(s̃+1) + β/(c+1), with s̃ the slack level and c the remaining work in
+/// units of `work_unit_ns` (the paper's ticks). Idle scores 0 and so never wins.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DistilledRule {
+    pub alpha: f32,
+    pub beta: f32,
+    pub work_unit_ns: i64,
+}
+
+impl Default for DistilledRule {
+    /// The paper's weights; its tick is not given, 1 ms suits its 10 to 100 ms tasks.
+    fn default() -> DistilledRule {
+        DistilledRule {
+            alpha: 0.73,
+            beta: 0.27,
+            work_unit_ns: 1_000_000,
+        }
+    }
+}
+
+impl DistilledRule {
+    pub fn priority(&self, slack_level: usize, remaining_ns: i64) -> f32 {
+        let work = remaining_ns.max(0) as f32 / self.work_unit_ns.max(1) as f32;
+        self.alpha / (slack_level as f32 + 1.0) + self.beta / (work + 1.0)
+    }
+}
+
+impl Scorer for DistilledRule {
+    fn score(&mut self, context: &Context<'_>, scores: &mut [f32]) {
+        scores[0] = 0.0;
+        for (i, job) in context.situation.jobs.iter().enumerate() {
+            let level = context.tokens.token_of_job(i).slack_level();
+            scores[1 + i] = self.priority(level.unwrap_or(0), job.remaining_ns);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_distilled_rule_prefers_less_slack_and_less_work() {
+        let rule = DistilledRule::default();
+        assert!(rule.priority(0, 5_000_000) > rule.priority(1, 5_000_000));
+        assert!(rule.priority(3, 1_000_000) > rule.priority(3, 2_000_000));
+        assert!((rule.priority(0, 0) - 1.0).abs() < 1e-6);
+    }
+}

@@ -1,0 +1,106 @@
+//! What the tasks we know of may still release: their demand as a function of
+//! the deadline D, in deadline order.
+
+use super::super::job::Situation;
+
+/// Jobs of a task counted one by one before its demand becomes a line. More
+/// is sharper and slower; few tasks are where sharpness pays.
+const EXACT_JOBS_FEW: i64 = 8;
+const FEW: usize = 64;
+
+/// At `at_ns` another job of `work_ns` falls due, and from here on
+/// `per_ns` more work per nanosecond.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Release {
+    pub at_ns: i64,
+    pub work_ns: i64,
+    pub per_ns: f64,
+    pub lane: Option<u16>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Future {
+    /// By deadline.
+    pub releases: Vec<Release>,
+    /// Utilisation of all known tasks, and (below) by the CPU they are bound to.
+    total: f64,
+    by_lane: Vec<f64>,
+}
+
+/// A little more than 1 is rounding, not overload.
+const FULL: f64 = 1.0 + 1e-9;
+
+impl Future {
+    pub fn gather(&mut self, situation: &Situation<'_>) {
+        self.releases.clear();
+        self.by_lane.clear();
+        self.total = 0.0;
+        let exact = match situation.upcoming.len() {
+            n if n <= FEW => EXACT_JOBS_FEW,
+            _ => 1,
+        };
+        for task in situation.upcoming {
+            let permitted = task.allowed.and(&situation.cpus);
+            let lane = permitted.single();
+            if task.runtime_ns <= 0 || lane.is_none() && permitted.is_empty() {
+                continue;
+            }
+            let utilisation = task.utilisation();
+            self.total += utilisation;
+            if let Some(lane) = lane {
+                let lane = lane as usize;
+                if self.by_lane.len() <= lane {
+                    self.by_lane.resize(lane + 1, 0.0);
+                }
+                self.by_lane[lane] += utilisation;
+            }
+            let first = task.first_deadline_ns(situation.now_ns);
+            for k in 0..exact {
+                self.releases.push(Release {
+                    at_ns: first.saturating_add(task.period_ns.max(1).saturating_mul(k)),
+                    work_ns: task.runtime_ns,
+                    per_ns: if k + 1 == exact { utilisation } else { 0.0 },
+                    lane,
+                });
+            }
+        }
+        self.releases.sort_unstable_by_key(|release| release.at_ns);
+    }
+
+    /// Can the tasks bound to a CPU be served by it in the long run? If not,
+    /// there is nothing to be gained by keeping room for them.
+    pub fn fits_lane(&self, lane: u16) -> bool {
+        self.by_lane.get(lane as usize).is_none_or(|&u| u <= FULL)
+    }
+
+    pub fn fits_pool(&self, cpus: usize) -> bool {
+        self.total <= cpus as f64 * FULL
+    }
+}
+
+/// Demand of the releases added so far.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Demand {
+    work_ns: i64,
+    per_ns: f64,
+    /// Σ per_ns · (at − now): where the lines start.
+    offset: f64,
+}
+
+impl Demand {
+    pub fn add(&mut self, release: &Release, now_ns: i64) {
+        let at = release.at_ns.saturating_sub(now_ns);
+        self.work_ns = self.work_ns.saturating_add(release.work_ns);
+        self.per_ns += release.per_ns;
+        self.offset += release.per_ns * at as f64;
+    }
+
+    /// Work due by now + `ahead_ns`, rounded up.
+    pub fn by(&self, ahead_ns: i64) -> i64 {
+        if self.per_ns == 0.0 {
+            return self.work_ns;
+        }
+        let line = (self.per_ns * ahead_ns as f64 - self.offset).max(0.0);
+        self.work_ns.saturating_add(line.ceil() as i64)
+    }
+}

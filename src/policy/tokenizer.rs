@@ -1,0 +1,262 @@
+//! The Urgency Tokenizer: jobs -> discrete tokens -> a multiset of tokens.
+//!
+//! Tasks with the same token get the same answer from the network, so it is
+//! asked once per distinct token, with a count.
+
+use super::job::Job;
+use super::quantiser::{Quantiser, QuantiserError};
+use serde::{Deserialize, Serialize};
+
+/// Q in the paper's ablation goes from 8 to 256.
+pub const SLACK_LEVELS: (usize, usize) = (8, 256);
+/// Work bins are coarse on purpose: every one multiplies the distinct tokens,
+/// and with them the cost of an inference.
+pub const WORK_LEVELS: (usize, usize) = (1, 64);
+
+/// What the network sees of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Token {
+    /// The learned idle token, x_0 of the paper.
+    Idle,
+    Job {
+        /// 0 for negative slack, else 1 + the paper's s̃.
+        slack: u16,
+        work: u8,
+        /// Criticality, capped at the highest class the model knows.
+        class: u8,
+    },
+}
+
+impl Token {
+    /// The paper's s̃, for which late is as urgent as it gets; none for idle.
+    pub fn slack_level(self) -> Option<usize> {
+        match self {
+            Token::Idle => None,
+            Token::Job { slack, .. } => Some(slack.saturating_sub(1) as usize),
+        }
+    }
+}
+
+/// Bins for slack and remaining work; lives in a model's metadata.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Stored", into = "Stored")]
+pub struct Tokenizer {
+    slack: Quantiser,
+    work: Quantiser,
+    classes: u8,
+}
+
+impl Tokenizer {
+    /// `classes` is the number of criticality classes told apart, 1 for none.
+    pub fn new(
+        slack: Quantiser,
+        work: Quantiser,
+        classes: u8,
+    ) -> Result<Tokenizer, QuantiserError> {
+        slack.require_levels(SLACK_LEVELS.0, SLACK_LEVELS.1)?;
+        work.require_levels(WORK_LEVELS.0, WORK_LEVELS.1)?;
+        Ok(Tokenizer {
+            slack,
+            work,
+            classes: classes.max(1),
+        })
+    }
+
+    pub fn slack(&self) -> &Quantiser {
+        &self.slack
+    }
+
+    pub fn work(&self) -> &Quantiser {
+        &self.work
+    }
+
+    pub fn classes(&self) -> usize {
+        self.classes as usize
+    }
+
+    /// Slack bins as tokens count them: the paper's Q and one for slack < 0.
+    pub fn slack_bins(&self) -> usize {
+        self.slack.levels() + 1
+    }
+
+    /// How many different tokens there are, idle included.
+    pub fn vocabulary(&self) -> usize {
+        1 + self.slack_bins() * self.work.levels() * self.classes()
+    }
+
+    pub fn token(&self, job: &Job, now_ns: i64) -> Token {
+        self.token_at(self.index(job, now_ns))
+    }
+
+    /// Place of a token in the vocabulary; idle is 0.
+    pub fn index_of(&self, token: Token) -> usize {
+        match token {
+            Token::Idle => 0,
+            Token::Job { slack, work, class } => {
+                1 + (slack as usize * self.work.levels() + work as usize) * self.classes()
+                    + class as usize
+            }
+        }
+    }
+
+    pub fn token_at(&self, index: usize) -> Token {
+        let Some(place) = index.checked_sub(1) else {
+            return Token::Idle;
+        };
+        let (row, class) = (place / self.classes(), place % self.classes());
+        Token::Job {
+            slack: (row / self.work.levels()) as u16,
+            work: (row % self.work.levels()) as u8,
+            class: class as u8,
+        }
+    }
+
+    #[inline]
+    fn index(&self, job: &Job, now_ns: i64) -> usize {
+        let slack = job.slack(now_ns);
+        let bin = if slack.is_hopeless() {
+            0
+        } else {
+            1 + self.slack.bin(slack.0)
+        };
+        let class = job.criticality.min(self.classes - 1) as usize;
+        1 + (bin * self.work.levels() + self.work.bin(job.work_ns())) * self.classes() + class
+    }
+
+    /// Tokens of all jobs, gathered into `set`.
+    pub fn tokenize(&self, jobs: &[Job], now_ns: i64, set: &mut TokenSet) {
+        set.clear(self.vocabulary());
+        for job in jobs {
+            let index = self.index(job, now_ns);
+            set.count_of[index] += 1;
+            set.present[index / 64] |= 1 << (index % 64);
+            set.slot_of_job.push(index as u32);
+        }
+        set.gather(self);
+    }
+}
+
+impl Default for Tokenizer {
+    /// 64 slack bins from 50 µs to 2 s, 8 work bins from 100 µs to 100 ms,
+    /// two criticality classes. A model brings its own.
+    fn default() -> Tokenizer {
+        let slack = Quantiser::log(50_000, 2_000_000_000, 64).expect("ascending edges");
+        let work = Quantiser::log(100_000, 100_000_000, 8).expect("ascending edges");
+        Tokenizer::new(slack, work, 2).expect("levels within limits")
+    }
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stored {
+    slack: Quantiser,
+    work: Quantiser,
+    classes: u8,
+}
+
+impl TryFrom<Stored> for Tokenizer {
+    type Error = QuantiserError;
+
+    fn try_from(stored: Stored) -> Result<Tokenizer, QuantiserError> {
+        Tokenizer::new(stored.slack, stored.work, stored.classes)
+    }
+}
+
+impl From<Tokenizer> for Stored {
+    fn from(tokenizer: Tokenizer) -> Stored {
+        Stored {
+            slack: tokenizer.slack,
+            work: tokenizer.work,
+            classes: tokenizer.classes,
+        }
+    }
+}
+
+/// The distinct tokens of a situation with their counts; slot 0 is idle.
+/// Slots are in vocabulary order, so the network's sums do not depend on the
+/// order of the jobs, not even in their last bit.
+#[derive(Debug, Clone, Default)]
+pub struct TokenSet {
+    tokens: Vec<Token>,
+    indices: Vec<u32>,
+    counts: Vec<u32>,
+    slot_of_job: Vec<u32>,
+    // By vocabulary index: counts, then slots; which of them occur.
+    count_of: Vec<u32>,
+    present: Vec<u64>,
+}
+
+impl TokenSet {
+    /// Number of distinct tokens, idle included.
+    pub fn distinct(&self) -> usize {
+        self.tokens.len()
+    }
+
+    pub fn tokens(&self) -> &[Token] {
+        &self.tokens
+    }
+
+    /// Vocabulary index of every distinct token.
+    pub fn indices(&self) -> &[u32] {
+        &self.indices
+    }
+
+    /// How many jobs have each token; 1 for idle.
+    pub fn counts(&self) -> &[u32] {
+        &self.counts
+    }
+
+    /// Slot of every job's token.
+    pub fn slots(&self) -> &[u32] {
+        &self.slot_of_job
+    }
+
+    pub fn token_of_job(&self, job: usize) -> Token {
+        self.tokens[self.slot_of_job[job] as usize]
+    }
+
+    /// One score per distinct token -> one per action: `scores[0]` is idle,
+    /// `scores[1 + i]` is job i.
+    pub fn spread(&self, by_token: &[f32], scores: &mut [f32]) {
+        scores[0] = by_token[0];
+        for (score, &slot) in scores[1..].iter_mut().zip(&self.slot_of_job) {
+            *score = by_token[slot as usize];
+        }
+    }
+
+    fn clear(&mut self, vocabulary: usize) {
+        self.tokens.clear();
+        self.indices.clear();
+        self.counts.clear();
+        self.slot_of_job.clear();
+        self.count_of.resize(vocabulary, 0);
+        self.present.resize(vocabulary.div_ceil(64), 0);
+    }
+
+    fn gather(&mut self, tokenizer: &Tokenizer) {
+        self.push(Token::Idle, 0, 1);
+        for word in 0..self.present.len() {
+            let mut rest = std::mem::take(&mut self.present[word]);
+            while rest != 0 {
+                let index = word * 64 + rest.trailing_zeros() as usize;
+                rest &= rest - 1;
+                let slot = self.tokens.len() as u32;
+                let count = std::mem::replace(&mut self.count_of[index], slot);
+                self.push(tokenizer.token_at(index), index as u32, count);
+            }
+        }
+        for slot in &mut self.slot_of_job {
+            *slot = self.count_of[*slot as usize];
+        }
+        // Leave the table as it was found: all zeros.
+        for &index in &self.indices {
+            self.count_of[index as usize] = 0;
+        }
+    }
+
+    fn push(&mut self, token: Token, index: u32, count: u32) {
+        self.tokens.push(token);
+        self.indices.push(index);
+        self.counts.push(count);
+    }
+}

@@ -1,0 +1,96 @@
+//! After warm-up a decision allocates nothing.
+
+use scx_temponet::policy::*;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+struct Counting;
+
+// SAFETY: every call goes to the system allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        System.alloc(layout)
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        System.dealloc(block, layout)
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        System.realloc(block, layout, size)
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+fn jobs(n: u64, seed: u64) -> Vec<Job> {
+    (0..n)
+        .map(|i| {
+            let draw = (i + 1 + seed).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
+            Job {
+                deadline_ns: (draw % 80_000_000) as i64,
+                remaining_ns: (draw / 7 % 3_000_000) as i64,
+                criticality: (draw % 3) as u8,
+                last_cpu: Some((draw % 8) as CpuId),
+                allowed: match draw % 5 {
+                    0 => CpuMask::only((draw / 5 % 8) as CpuId),
+                    _ => CpuMask::ALL,
+                },
+            }
+        })
+        .collect()
+}
+
+#[test]
+fn a_decision_allocates_nothing_after_warm_up() {
+    for kind in [MappingKind::Greedy, MappingKind::Sinkhorn] {
+        for overload in [OverloadRule::Fit, OverloadRule::Admit] {
+            let mut decider = Decider::new(PolicyConfig {
+                mapping: MappingConfig {
+                    kind,
+                    migration_price: 0.1,
+                    ..MappingConfig::default()
+                },
+                shield_config: ShieldConfig {
+                    overload,
+                    ..ShieldConfig::default()
+                },
+                ..PolicyConfig::default()
+            });
+            let sets: Vec<Vec<Job>> = (0..20).map(|seed| jobs(600, seed)).collect();
+            let upcoming: Vec<Upcoming> = sets[0]
+                .iter()
+                .map(|job| Upcoming {
+                    release_ns: job.deadline_ns,
+                    deadline_ns: 20_000_000,
+                    runtime_ns: 1000,
+                    period_ns: 20_000_000,
+                    allowed: job.allowed,
+                })
+                .collect();
+            let mut run = |jobs: &[Job]| {
+                let situation = Situation {
+                    now_ns: 0,
+                    jobs,
+                    upcoming: &upcoming,
+                    cpus: CpuMask::first(8),
+                    hold_ns: 100_000,
+                };
+                decider
+                    .decide(&mut DistilledRule::default(), &situation)
+                    .assignment
+                    .running()
+            };
+            sets.iter().for_each(|jobs| assert_eq!(run(jobs), 8));
+            let before = ALLOCATIONS.load(Ordering::Relaxed);
+            let running: usize = sets.iter().map(|jobs| run(&jobs[..500])).sum();
+            assert_eq!(ALLOCATIONS.load(Ordering::Relaxed), before);
+            assert_eq!(running, 160);
+        }
+    }
+}
