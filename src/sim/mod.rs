@@ -1,1 +1,12 @@
+//! The simulator: task sets, workload generators, engine, classic schedulers,
+//! oracle and metrics. Fast, exact, deterministic, and as unkind as a kernel
+//! when asked to be.
 
+pub mod arrivals;
+pub mod engine;
+pub mod file;
+pub mod policies;
+pub mod rng;
+pub mod task;
+pub mod time;
+pub mod workload;
