@@ -5,8 +5,11 @@
 pub mod arrivals;
 pub mod engine;
 pub mod file;
+pub mod metrics;
 pub mod policies;
+pub mod reward;
 pub mod rng;
+pub mod stats;
 pub mod task;
 pub mod time;
 pub mod workload;

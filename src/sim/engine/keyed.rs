@@ -60,13 +60,15 @@ impl Sim<'_> {
         key.of(&self.ready[position as usize], &self.set.tasks[task])
     }
 
+    /// Of equals the higher task number goes, as everywhere.
     fn worst_running(&self) -> (usize, Ns) {
-        let mut worst = (0, self.cores[0].key);
-        for (core, slot) in self.cores.iter().enumerate().skip(1) {
-            if slot.key > worst.1 {
-                worst = (core, slot.key);
+        let mut worst = 0;
+        for core in 1..self.cores.len() {
+            let (a, b) = (&self.cores[core], &self.cores[worst]);
+            if (a.key, a.task) > (b.key, b.task) {
+                worst = core;
             }
         }
-        worst
+        (worst, self.cores[worst].key)
     }
 }
