@@ -3,9 +3,11 @@
 //! when asked to be.
 
 pub mod arrivals;
+pub mod compare;
 pub mod engine;
 pub mod file;
 pub mod metrics;
+pub mod oracle;
 pub mod policies;
 pub mod reward;
 pub mod rng;
