@@ -4,6 +4,7 @@
 //! `policy` <- `sim`, `agent` <- `cli`; `report` knows data only.
 
 pub mod agent;
+pub mod cli;
 pub mod policy;
 pub mod report;
 pub mod sim;

@@ -304,7 +304,11 @@ mod tests {
             jobs.sort_by_key(|j| (j.release, j.deadline, j.task));
             let expected = brute_force(&jobs);
             assert_eq!(hardest(&jobs), expected, "round {round}: {jobs:?}");
-            assert_eq!(maximum(&jobs, 100), Some(expected), "round {round}: {jobs:?}");
+            assert_eq!(
+                maximum(&jobs, 100),
+                Some(expected),
+                "round {round}: {jobs:?}"
+            );
         }
     }
 }
