@@ -79,9 +79,20 @@ fn main() {
     }
     println!("\nother policies, N=600, m=8, load 1.0, abort");
     let large = set("large", 600, 8, 1.0, 100_000);
-    for policy in ["llf", "srpt", "edf-drop", "mh", "edzl", "dp-wrap", "distilled"] {
+    for policy in [
+        "llf",
+        "srpt",
+        "edf-drop",
+        "mh",
+        "edzl",
+        "dp-wrap",
+        "distilled",
+    ] {
         let (rate, ns) = measure(&large, policy, Semantics::Abort);
-        println!("  {policy:<10} {:>6.2} M job-events/s, {ns:>8.0} ns", rate / 1e6);
+        println!(
+            "  {policy:<10} {:>6.2} M job-events/s, {ns:>8.0} ns",
+            rate / 1e6
+        );
     }
     if failed {
         std::process::exit(1);

@@ -19,6 +19,13 @@ import time
 
 from simso.configuration import Configuration
 from simso.core import Model
+from simso.core.Job import Job
+
+# SimSo derives laxities from floating-point milliseconds. As shipped, its EDZL
+# livelocks in overload: a laxity of a billionth of a cycle is above zero, so it
+# arms a timer of length zero, for ever. Whole cycles are what it means.
+_laxity = Job.laxity.fget
+Job.laxity = property(lambda job: round(_laxity(job)))
 
 POLICIES = {
     "rm": "simso.schedulers.RM",
@@ -114,7 +121,7 @@ def main():
     parser.add_argument("--binary", required=True)
     parser.add_argument("--sets", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--horizon-ms", type=int, default=500)
+    parser.add_argument("--horizon-ms", type=int, default=300)
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
     differing_in_all = 0
