@@ -186,13 +186,14 @@ fn with_job(
 /// Walks over the others' blocks from the release of k to its end.
 #[derive(Default)]
 struct Walk {
-    /// Least work of the others since k's release, by (start index, count).
+    /// Least work of the others since k's release, by (start index, count beyond `base`).
     least: Vec<Ns>,
 }
 
 impl Walk {
     /// Fills `ends[q]` with the earliest end of k when it is the last of q jobs;
-    /// returns the largest q that is possible.
+    /// returns the largest q that is possible. Counts that are dominated (more
+    /// jobs, no later) stay `NEVER`.
     fn ends_with(
         &mut self,
         job: &Job,
@@ -208,52 +209,59 @@ impl Walk {
         // Blocks of others may start anywhere in [release, deadline).
         let low = starts.partition_point(|&x| x < job.release);
         let high = starts.partition_point(|&x| x < job.deadline);
-        let span = high.saturating_sub(low);
-        let width = f.width;
+        // Of all the counts that are done when k arrives only the largest matters.
+        let base = (0..=filled[s])
+            .rev()
+            .find(|&q| f.at(s, q) <= job.release)
+            .unwrap_or(0);
+        let width = f.width - base;
         self.least.clear();
-        self.least.resize(span * width, NEVER);
+        self.least.resize((high - low) * width, NEVER);
         let mut note = |ends: &mut [Ns], q: usize, end: Ns| {
             if end < ends[q] {
                 ends[q] = end;
                 most = most.max(q);
             }
         };
-        for q in 0..=filled[s] {
+        let mut top = base;
+        for q in base..=filled[s] {
             let end = f.at(s, q);
             let work = end.saturating_sub(job.release);
-            if own + work > job.deadline || q + 1 >= width {
+            if own + work > job.deadline || q + 1 >= f.width {
                 break;
             }
             note(ends, q + 1, own + work);
             let x = starts.partition_point(|&x| x < end.max(job.release));
             if x < high {
-                let cell = &mut self.least[(x - low) * width + q];
+                let cell = &mut self.least[(x - low) * width + q - base];
                 *cell = (*cell).min(work);
+                top = top.max(q);
             }
         }
         for x in low..high {
-            for q in 0..width {
-                let work = self.least[(x - low) * width + q];
+            for q in base..=top {
+                let work = self.least[(x - low) * width + q - base];
                 // k is done before this block: then it is not the last, and the
                 // caller deals with it.
                 if work == NEVER || own + work <= starts[x] {
                     continue;
                 }
                 if x + 1 < high {
-                    let cell = &mut self.least[(x + 1 - low) * width + q];
+                    let cell = &mut self.least[(x + 1 - low) * width + q - base];
                     *cell = (*cell).min(work);
                 }
                 for block in 1..=filled[x] {
                     let end = f.at(x, block);
                     let total = work + (end - starts[x]);
-                    if own + total > job.deadline || q + block + 1 >= width {
+                    if own + total > job.deadline || q + block + 1 >= f.width {
                         break;
                     }
                     note(ends, q + block + 1, own + total);
                     let next = starts.partition_point(|&s| s < end);
                     if next < high {
-                        let cell = &mut self.least[(next - low) * width + q + block];
+                        let cell = &mut self.least[(next - low) * width + q + block - base];
                         *cell = (*cell).min(total);
+                        top = top.max(q + block);
                     }
                 }
             }
