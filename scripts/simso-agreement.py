@@ -17,15 +17,35 @@ import sys
 import tempfile
 import time
 
+import simso.schedulers.LLF
 from simso.configuration import Configuration
 from simso.core import Model
 from simso.core.Job import Job
+from simso.core.Processor import Processor
 
 # SimSo derives laxities from floating-point milliseconds. As shipped, its EDZL
 # livelocks in overload: a laxity of a billionth of a cycle is above zero, so it
 # arms a timer of length zero, for ever. Whole cycles are what it means.
 _laxity = Job.laxity.fget
 Job.laxity = property(lambda job: round(_laxity(job)))
+
+# As shipped, aborting a job that waits also stops whatever runs on the core it
+# last ran on, and RM and EDZL, which do not look for it, never run that again.
+_terminate = Processor.terminate
+
+
+def terminate(processor, job):
+    running = processor._running
+    _terminate(processor, job)
+    if running is not job:
+        processor._running = running
+
+
+Processor.terminate = terminate
+
+# LLF's timer is charged 0.001 cycles a tick, which makes all later times fractions.
+_Timer = simso.schedulers.LLF.Timer
+simso.schedulers.LLF.Timer = lambda *args, overhead=0, **more: _Timer(*args, **more)
 
 POLICIES = {
     "rm": "simso.schedulers.RM",
@@ -122,6 +142,8 @@ def main():
     parser.add_argument("--sets", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--horizon-ms", type=int, default=300)
+    parser.add_argument("--policies", default=",".join(POLICIES))
+    parser.add_argument("--cores", default="1,4")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
     differing_in_all = 0
@@ -130,8 +152,9 @@ def main():
         path = os.path.join(folder, "set.json")
         print("| policy | cores | late jobs | sets | jobs | same fate | sets that differ | SimSo s | ours s (whole process) | ratio |")
         print("|---|---:|---|---:|---:|---:|---:|---:|---:|---:|")
-        for cores in (1, 4):
-            for policy, scheduler in POLICIES.items():
+        for cores in map(int, options.cores.split(",")):
+            for policy in options.policies.split(","):
+                scheduler = POLICIES[policy]
                 for abort in (True, False):
                     rng = random.Random(options.seed)
                     jobs = same = differ = 0
@@ -151,7 +174,8 @@ def main():
                         same += len(ours) - len(wrong)
                         differ += bool(wrong)
                         if wrong and options.verbose:
-                            print(f"set {number}: {sorted(wrong)[:5]}", file=sys.stderr)
+                            shown = [(*k, "we meet" if ours[k] else "they meet") for k in sorted(wrong)]
+                            print(f"set {number}: {shown[:5]}", file=sys.stderr)
                     differing_in_all += differ
                     simso_total += simso_s
                     ours_total += ours_s

@@ -58,7 +58,7 @@ impl JobStream {
                 task.period_ns + delay.round() as Ns
             }
             Arrival::Bursty { burst, spacing_ns } => {
-                if self.count % *burst as usize == 0 {
+                if self.count.is_multiple_of(*burst as usize) {
                     let within = spacing_ns * Ns::from(burst - 1);
                     (task.period_ns * Ns::from(*burst)).saturating_sub(within)
                 } else {

@@ -15,14 +15,22 @@ use crate::sim::time::{Ns, NEVER};
 pub(super) struct Control {
     /// When the policy asked to be woken.
     wake: Ns,
-    /// A decision under way: when it takes effect, and for which jobs it was made.
-    pending: Option<(Ns, Vec<(TaskId, u32, CoreId)>)>,
+    pending: Option<Pending>,
     /// Something happened that the policy has not been asked about.
     due: bool,
     /// When hidden releases become visible (staleness).
     reveals: VecDeque<Ns>,
     /// The jobs the policy may see, when that is not all of them.
     visible: Vec<ReadyJob>,
+}
+
+/// A decision under way.
+#[derive(Clone, Debug)]
+struct Pending {
+    /// When it takes effect.
+    at: Ns,
+    /// Task, the index of the job it was made for, and core.
+    entries: Vec<(TaskId, u32, CoreId)>,
 }
 
 impl Default for Control {
@@ -54,7 +62,7 @@ impl Sim<'_> {
                 self.control.wake = NEVER;
                 self.control.due = true;
             }
-            if matches!(self.control.pending, Some((at, _)) if at <= self.now) {
+            if matches!(&self.control.pending, Some(p) if p.at <= self.now) {
                 self.land_pending();
             }
             if self.now >= self.horizon {
@@ -113,7 +121,7 @@ impl Sim<'_> {
                 })
                 .collect();
             let at = self.now + self.options.decision_latency_ns;
-            self.control.pending = Some((at, entries));
+            self.control.pending = Some(Pending { at, entries });
             self.fill_idle_by_deadline();
         }
     }
@@ -121,8 +129,8 @@ impl Sim<'_> {
     fn next_moment(&self) -> Ns {
         let control = &self.control;
         let mut time = self.next_event().min(control.wake);
-        if let Some((at, _)) = control.pending {
-            time = time.min(at);
+        if let Some(pending) = &control.pending {
+            time = time.min(pending.at);
         } else if control.due {
             // Waiting for a tick.
             time = time.min(self.next_tick());
@@ -140,7 +148,7 @@ impl Sim<'_> {
 
     fn may_preempt(&self) -> bool {
         let quantum = self.options.quantum_ns;
-        quantum == 0 || self.now % quantum == 0
+        quantum == 0 || self.now.is_multiple_of(quantum)
     }
 
     fn may_decide(&self) -> bool {
@@ -176,7 +184,7 @@ impl Sim<'_> {
     }
 
     fn land_pending(&mut self) {
-        let Some((_, entries)) = self.control.pending.take() else {
+        let Some(Pending { entries, .. }) = self.control.pending.take() else {
             return;
         };
         self.book_running();

@@ -239,7 +239,9 @@ impl Walk {
             }
         }
         for x in low..high {
-            for q in base..=top {
+            // What this block adds starts later.
+            let highest = top;
+            for q in base..=highest {
                 let work = self.least[(x - low) * width + q - base];
                 // k is done before this block: then it is not the last, and the
                 // caller deals with it.

@@ -2,21 +2,30 @@
 //! guarantee on one overloaded core: 1/(1+√k)² of all value, k the ratio of the
 //! greatest to the smallest value density.
 //!
-//! Every job is worth one here, as compliance counts them. EDF runs while
-//! nothing is endangered; a waiting job at its latest start time preempts only
-//! if it is worth more than (1+√k) times what it pushes aside, else it is
-//! abandoned. On several cores every core runs its own copy (`partitioned`).
+//! Every job is worth one here, as compliance counts them, and a mission-critical
+//! one a hundred. EDF runs while nothing is endangered; a waiting job at its
+//! latest start time preempts only if it is worth more than (1+√k) times what it
+//! pushes aside, else it is abandoned. On several cores every core runs its own
+//! copy (`partitioned`).
 
 use super::{Plan, Policy, View};
 use crate::sim::engine::ReadyJob;
-use crate::sim::task::{Semantics, TaskSet};
+use crate::sim::task::{Semantics, Task, TaskSet};
 
 type JobId = (u32, u32);
-const VALUE: f64 = 1.0;
+
+fn value_of(criticality: u8) -> f64 {
+    if criticality > 0 {
+        100.0
+    } else {
+        1.0
+    }
+}
 
 /// A preempted job with the state to return to.
 struct Suspended {
     job: JobId,
+    value: f64,
     spare: i64,
     pushed_aside: f64,
 }
@@ -74,7 +83,7 @@ impl Dover {
                     self.others.retain(|&id| id != id_of(other));
                     self.current = Some(id_of(other));
                     self.spare = (back.spare - other.remaining as i64).min(other.slack(view.now));
-                    self.pushed_aside = back.pushed_aside + VALUE;
+                    self.pushed_aside = back.pushed_aside + back.value;
                     self.recent.push(back);
                 } else {
                     self.resume(back);
@@ -103,11 +112,12 @@ impl Dover {
         if job.deadline < current.deadline && self.spare >= job.remaining as i64 {
             self.recent.push(Suspended {
                 job: id_of(current),
+                value: value_of(current.criticality),
                 spare: self.spare,
                 pushed_aside: self.pushed_aside,
             });
             self.spare = (self.spare - job.remaining as i64).min(job.slack(view.now));
-            self.pushed_aside += VALUE;
+            self.pushed_aside += value_of(current.criticality);
             self.current = Some(id_of(job));
         } else {
             self.others.push(id_of(job));
@@ -115,9 +125,11 @@ impl Dover {
     }
 
     /// A waiting job must start now or never.
-    fn latest_start(&mut self, job: &ReadyJob) {
+    fn latest_start(&mut self, job: &ReadyJob, view: &View) {
         self.others.retain(|&id| id != id_of(job));
-        if VALUE > self.threshold * (VALUE + self.pushed_aside) {
+        let current = self.current.and_then(|id| find(view, id));
+        let at_stake = self.pushed_aside + current.map_or(0.0, |job| value_of(job.criticality));
+        if value_of(job.criticality) > self.threshold * at_stake {
             self.others.extend(self.current);
             self.others.extend(self.recent.drain(..).map(|s| s.job));
             self.current = Some(id_of(job));
@@ -135,9 +147,10 @@ fn find<'a>(view: &View<'a>, id: JobId) -> Option<&'a ReadyJob> {
 
 impl Policy for Dover {
     fn start(&mut self, set: &TaskSet, _cores: usize) {
-        let longest = set.tasks.iter().map(|t| t.wcet_ns).max().unwrap_or(1);
-        let shortest = set.tasks.iter().map(|t| t.wcet_ns).min().unwrap_or(1);
-        let k = longest as f64 / shortest.max(1) as f64;
+        let density = |t: &Task| value_of(t.criticality) / t.wcet_ns as f64;
+        let greatest = set.tasks.iter().map(density).fold(0.0, f64::max);
+        let smallest = set.tasks.iter().map(density).fold(f64::INFINITY, f64::min);
+        let k = greatest / smallest;
         *self = Self {
             threshold: 1.0 + k.sqrt(),
             ..Self::default()
@@ -176,7 +189,7 @@ impl Policy for Dover {
                 .filter_map(|&id| find(view, id))
                 .find(|job| job.latest_start() <= now as i64);
             let Some(job) = due else { break };
-            self.latest_start(job);
+            self.latest_start(job, view);
         }
         if self.current.is_none() {
             self.next_after_completion(view);

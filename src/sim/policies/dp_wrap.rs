@@ -22,7 +22,6 @@ struct Piece {
 #[derive(Default)]
 pub struct DpWrap {
     slice_end: Ns,
-    seen: u64,
     pieces: Vec<Piece>,
     shares: Vec<(Ns, TaskId, Ns)>,
 }
@@ -84,11 +83,8 @@ impl Policy for DpWrap {
     }
 
     fn decide(&mut self, view: &View, plan: &mut Plan) {
-        let newest = view.jobs.iter().map(|job| job.queued + 1).max();
         let arrived = view.jobs.iter().any(|job| job.release == view.now);
-        let _ = newest;
-        if view.now >= self.slice_end || arrived || self.seen == 0 {
-            self.seen = 1;
+        if view.now >= self.slice_end || arrived {
             self.lay_out(view);
         }
         let mut next = self.slice_end;

@@ -21,10 +21,11 @@ impl Policy for Edzl {
             };
             Some((!urgent, deadline, !job.is_running(), queue))
         });
+        // Those who wait from now on; some of them are running still.
         let next = view
             .jobs
             .iter()
-            .filter(|job| !job.is_running())
+            .filter(|job| plan.entries().iter().all(|e| e.0 != job.task))
             .map(|job| job.latest_start())
             .filter(|&at| at > view.now as i64)
             .min();
