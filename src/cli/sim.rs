@@ -123,7 +123,7 @@ pub fn run(args: &SimArgs) -> Result<()> {
     }
     let source = Source::from(args)?;
     let first = source.set(0);
-    let entries = chosen(&args.policy, first.cores)?;
+    let entries = chosen(&args.policy, &first)?;
     if let Some(path) = &args.save {
         first.save(path)?;
     }
@@ -226,12 +226,23 @@ impl Source {
     }
 }
 
-fn chosen(names: &[String], cores: usize) -> Result<Vec<&'static Entry>> {
+/// DP-Wrap preempts once per task between any two events of anybody: beyond this
+/// many tasks it takes minutes, so it must be asked for.
+const DP_WRAP_TASKS: usize = 100;
+
+fn chosen(names: &[String], set: &TaskSet) -> Result<Vec<&'static Entry>> {
     if names.is_empty() {
         // EDF first: it is what everybody is compared with.
         let mut entries: Vec<&Entry> = POLICIES
             .iter()
-            .filter(|e| if cores == 1 { e.one_core } else { e.many_cores })
+            .filter(|e| {
+                if set.cores == 1 {
+                    e.one_core
+                } else {
+                    e.many_cores
+                }
+            })
+            .filter(|e| e.name != "dp-wrap" || set.tasks.len() <= DP_WRAP_TASKS)
             .collect();
         entries.sort_by_key(|e| e.name != "edf");
         return Ok(entries);

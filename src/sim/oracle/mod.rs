@@ -75,7 +75,7 @@ pub fn jobs(set: &TaskSet) -> Vec<Job> {
 }
 
 /// More jobs than this in one busy stretch take the exact method too long.
-pub const EXACT_LIMIT: usize = 250;
+pub const EXACT_LIMIT: usize = 600;
 
 /// The ceiling of this set, if it can be computed in reasonable time here.
 pub fn best(set: &TaskSet, semantics: Semantics) -> Option<Best> {
