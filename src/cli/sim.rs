@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{bail, Context, Result};
 use clap::{Args, ValueEnum};
@@ -93,6 +93,9 @@ pub struct SimArgs {
     /// Write the fate of every job of the first set under the first policy as CSV.
     #[arg(long, value_name = "FILE")]
     pub jobs: Option<PathBuf>,
+    /// Say on standard error how long that one run took by itself.
+    #[arg(long)]
+    pub timing: bool,
     /// Threads (default: all cores).
     #[arg(short = 'j', long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
@@ -127,7 +130,7 @@ pub fn run(args: &SimArgs) -> Result<()> {
     if let Some(path) = &args.save {
         first.save(path)?;
     }
-    if args.trace.is_some() || args.jobs.is_some() {
+    if args.trace.is_some() || args.jobs.is_some() || args.timing {
         write_single_run(args, &first, entries[0])?;
     }
     let comparisons = compare_all(args, &source, &entries)?;
@@ -341,7 +344,12 @@ fn write_single_run(args: &SimArgs, set: &TaskSet, entry: &Entry) -> Result<()> 
     };
     let options = options(args, semantics(args)[0]);
     let mut sim = Sim::new(set, set.cores, options, record);
+    let start = Instant::now();
     sim.run((entry.make)().as_mut());
+    if args.timing {
+        let took = start.elapsed();
+        eprintln!("{} job-events in {took:?}", sim.tally.job_events);
+    }
     if let Some(path) = &args.trace {
         let title = format!(
             "{} under {}, late jobs: {}",
