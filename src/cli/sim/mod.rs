@@ -1,5 +1,8 @@
 //! `scx_temponet sim`: compare policies on identical task sets.
 
+mod parse;
+mod print;
+
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
@@ -9,13 +12,12 @@ use anyhow::{bail, Context, Result};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use self::parse::{parse_duration, parse_execution, parse_range};
+use self::print::{printed, table_of};
 use crate::report::perfetto;
-use crate::report::table::Table;
-use crate::sim::compare::{self, Comparison, Contestant, Outcome};
+use crate::sim::compare::{self, Comparison, Contestant};
 use crate::sim::engine::{Fate, Knowledge, Options, Record, Sim};
-use crate::sim::oracle;
 use crate::sim::policies::{self, Entry, POLICIES};
-use crate::sim::stats::Summary;
 use crate::sim::task::{Execution, Semantics, TaskSet};
 use crate::sim::time::Ns;
 use crate::sim::workload::{self, Params, WORKLOADS};
@@ -426,184 +428,4 @@ fn list() -> String {
         let _ = writeln!(text, "  {:<12} {}", p.name, p.about);
     }
     text
-}
-
-fn printed(comparison: &Comparison) -> String {
-    let c = comparison;
-    let fate = match c.options.semantics {
-        Semantics::Abort => "late jobs are aborted",
-        Semantics::Continue => "late jobs go on",
-    };
-    format!(
-        "{}: {} set{} of {} tasks on {} core{}, seed {}; {fate}\n{}",
-        c.workload,
-        c.sets,
-        if c.sets == 1 { "" } else { "s" },
-        c.tasks,
-        c.cores,
-        if c.cores == 1 { "" } else { "s" },
-        c.seed,
-        table_of(std::slice::from_ref(c))
-    )
-}
-
-fn table_of(comparisons: &[Comparison]) -> Table {
-    let mut table = Table::new([
-        "policy",
-        "late jobs",
-        "met %",
-        "±95%",
-        "median",
-        "std",
-        "min",
-        "max",
-        "PITMD %",
-        "success %",
-        "ART ms",
-        "late p95",
-        "late p99",
-        "migr",
-        "preempt",
-        "busy %",
-        "vs first",
-        "p",
-    ]);
-    for c in comparisons {
-        let late = c.options.semantics.name();
-        for outcome in &c.outcomes {
-            table.row(cells(outcome, late));
-        }
-        if let Some(ceiling) = &c.oracle {
-            let s = &ceiling.compliance;
-            let name = match ceiling.kind {
-                oracle::Kind::Exact => "oracle (exact)",
-                oracle::Kind::Bound => "oracle (bound)",
-            };
-            let mut row = vec![name.to_owned(), late.to_owned()];
-            row.extend(spread(Some(s)));
-            table.row(row);
-        }
-    }
-    table
-}
-
-/// Mean, half interval, median, std, min and max in percent.
-fn spread(summary: Option<&Summary>) -> Vec<String> {
-    let Some(s) = summary else {
-        return vec!["-".into(); 6];
-    };
-    [
-        s.mean,
-        (s.ci_high - s.ci_low) / 2.0,
-        s.median,
-        s.std,
-        s.min,
-        s.max,
-    ]
-    .iter()
-    .map(|v| format!("{:.2}", v * 100.0))
-    .collect()
-}
-
-fn cells(outcome: &Outcome, late: &str) -> Vec<String> {
-    let mean = |s: &Option<Summary>, scale: f64, digits: usize| {
-        s.as_ref()
-            .map_or("-".into(), |s| format!("{:.digits$}", s.mean * scale))
-    };
-    let mut row = vec![outcome.policy.clone(), late.to_owned()];
-    row.extend(spread(outcome.compliance.as_ref()));
-    row.extend([
-        mean(&outcome.pitmd, 100.0, 2),
-        format!("{:.1}", outcome.success_rate * 100.0),
-        mean(&outcome.response_ms, 1.0, 2),
-        mean(&outcome.lateness_p95_ms, 1.0, 1),
-        mean(&outcome.lateness_p99_ms, 1.0, 1),
-        mean(&outcome.migrations, 1.0, 0),
-        mean(&outcome.preemptions, 1.0, 0),
-        mean(&outcome.utilisation, 100.0, 1),
-    ]);
-    match &outcome.against_first {
-        Some(p) => row.extend([format!("{:+.2}", p.difference * 100.0), p_value(p.p_t)]),
-        None => row.extend(["-".to_owned(), "-".to_owned()]),
-    }
-    row
-}
-
-fn p_value(p: f64) -> String {
-    if p < 0.001 {
-        "<0.001".into()
-    } else {
-        format!("{p:.3}")
-    }
-}
-
-fn parse_range(text: &str) -> Result<(f64, f64), String> {
-    let number = |s: &str| {
-        s.trim()
-            .parse::<f64>()
-            .ok()
-            .filter(|v| *v > 0.0 && *v <= 100.0)
-            .ok_or_else(|| format!("{s:?} is not a load between 0 and 100"))
-    };
-    match text.split_once("..") {
-        None => number(text).map(|u| (u, u)),
-        Some((low, high)) => {
-            let (low, high) = (number(low)?, number(high.trim_start_matches('='))?);
-            if low > high {
-                return Err("a range goes from the smaller to the larger load".into());
-            }
-            Ok((low, high))
-        }
-    }
-}
-
-fn parse_duration(text: &str) -> Result<Ns, String> {
-    let text = text.trim();
-    let split = text
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
-    let unit = match text[split..].trim() {
-        "" if text == "0" => 1.0,
-        "ns" => 1.0,
-        "us" | "µs" => 1e3,
-        "ms" => 1e6,
-        "s" => 1e9,
-        _ => return Err("a time needs a unit: 250us, 10ms or 2s".into()),
-    };
-    let value: f64 = text[..split]
-        .parse()
-        .map_err(|_| "a time is a number and a unit: 250us, 10ms or 2s".to_owned())?;
-    let ns = value * unit;
-    if ns > 1e16 {
-        return Err("that is more than a hundred days".into());
-    }
-    Ok(ns.round() as Ns)
-}
-
-fn parse_execution(text: &str) -> Result<Execution, String> {
-    let mut parts = text.split(':');
-    let kind = parts.next().unwrap_or_default();
-    let figures: Option<Vec<f64>> = parts.map(|p| p.parse().ok()).collect();
-    let figures = figures.ok_or("the shares must be numbers")?;
-    let ordered = |low: f64, high: f64| low > 0.0 && low <= high && high <= 1000.0;
-    match (kind, figures.as_slice()) {
-        ("wcet", []) => Ok(Execution::Wcet),
-        ("uniform", &[low, high]) if ordered(low, high) => Ok(Execution::Uniform { low, high }),
-        ("overrun", &[low, probability, factor])
-            if ordered(low, 1.0) && (0.0..=1.0).contains(&probability) && ordered(1.0, factor) =>
-        {
-            Ok(Execution::Overrun {
-                low,
-                probability,
-                factor,
-            })
-        }
-        ("pareto", &[low, alpha, cap]) if ordered(low, cap) && alpha > 0.0 => {
-            Ok(Execution::HeavyTail { low, alpha, cap })
-        }
-        _ => Err(
-            "use wcet, uniform:LOW:HIGH, overrun:LOW:PROBABILITY:FACTOR or pareto:LOW:ALPHA:CAP"
-                .into(),
-        ),
-    }
 }
