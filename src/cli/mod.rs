@@ -4,6 +4,7 @@
 pub mod doctor;
 pub mod hint;
 mod load;
+pub mod sim;
 
 use std::process::ExitCode;
 
@@ -27,6 +28,7 @@ struct Cli {
 enum Command {
     Hint(hint::HintArgs),
     Doctor(doctor::DoctorArgs),
+    Sim(Box<sim::SimArgs>),
 }
 
 pub fn run() -> ExitCode {
@@ -34,13 +36,16 @@ pub fn run() -> ExitCode {
     match cli.command {
         Some(Command::Hint(args)) => return hint::run(args),
         Some(Command::Doctor(args)) => return doctor::run(args),
+        Some(Command::Sim(args)) => return exit(sim::run(&args).map(|()| ExitCode::SUCCESS), 2),
         None => {}
     }
-    match load::run(cli.load) {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("scx_temponet: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    exit(load::run(cli.load), 1)
+}
+
+/// One sentence for what went wrong.
+fn exit(done: anyhow::Result<ExitCode>, failure: u8) -> ExitCode {
+    done.unwrap_or_else(|error| {
+        eprintln!("scx_temponet: {error:#}");
+        ExitCode::from(failure)
+    })
 }

@@ -1,0 +1,344 @@
+//! From decisions to cores: when a policy is asked, when its answer takes effect,
+//! and what starting, stopping and moving a job costs.
+
+use std::collections::VecDeque;
+
+use super::{
+    tally::Segment,
+    view::{CoreId, Event, Plan, ReadyJob, TaskId, View, NO_CORE},
+    Core, Sim, NOT_READY, NO_TASK,
+};
+use crate::sim::time::{Ns, NEVER};
+
+/// The state of the conversation with the policy.
+#[derive(Clone, Debug)]
+pub(super) struct Control {
+    /// When the policy asked to be woken.
+    wake: Ns,
+    pending: Option<Pending>,
+    /// Something happened that the policy has not been asked about.
+    due: bool,
+    /// When hidden releases become visible (staleness).
+    reveals: VecDeque<Ns>,
+    /// The jobs the policy may see, when that is not all of them.
+    visible: Vec<ReadyJob>,
+}
+
+/// A decision under way.
+#[derive(Clone, Debug)]
+struct Pending {
+    /// When it takes effect.
+    at: Ns,
+    /// Task, the index of the job it was made for, and core.
+    entries: Vec<(TaskId, u32, CoreId)>,
+}
+
+impl Default for Control {
+    fn default() -> Self {
+        Self {
+            wake: NEVER,
+            pending: None,
+            due: false,
+            reveals: VecDeque::new(),
+            visible: Vec::new(),
+        }
+    }
+}
+
+impl Sim<'_> {
+    /// Moves on to the next moment at which the policy decides; false when the
+    /// horizon is reached.
+    pub fn advance(&mut self) -> bool {
+        loop {
+            let time = self.next_moment();
+            if time > self.horizon {
+                return false;
+            }
+            if time > self.now || self.next_event() == time {
+                self.process(time);
+            }
+            self.note_changes();
+            if self.control.wake <= self.now {
+                self.control.wake = NEVER;
+                self.control.due = true;
+            }
+            if matches!(&self.control.pending, Some(p) if p.at <= self.now) {
+                self.land_pending();
+            }
+            if self.now >= self.horizon {
+                return false;
+            }
+            if self.control.pending.is_some() {
+                self.fill_idle_by_deadline();
+            } else if self.control.due && self.may_decide() {
+                self.control.due = false;
+                self.tally.decisions += 1;
+                self.book_running();
+                self.reveal();
+                return true;
+            }
+        }
+    }
+
+    /// What the policy sees of the present state.
+    pub fn view(&self) -> View<'_> {
+        View {
+            now: self.now,
+            cores: self.cores.len(),
+            semantics: self.options.semantics,
+            jobs: if self.options.staleness_ns > 0 {
+                &self.control.visible
+            } else {
+                &self.ready
+            },
+            tasks: &self.set.tasks,
+            next_boundary: self.timers.min(),
+        }
+    }
+
+    /// Takes the policy's answer; it takes effect after the decision latency.
+    pub fn submit(&mut self, plan: &Plan) {
+        self.control.wake = if plan.wake > self.now {
+            plan.wake
+        } else {
+            NEVER
+        };
+        if self.options.decision_latency_ns == 0 {
+            if self.may_preempt() {
+                self.apply(plan.entries().iter().copied());
+            } else {
+                self.fill_idle(plan.entries().iter().copied());
+                self.control.due = true;
+            }
+        } else {
+            let entries = plan
+                .entries()
+                .iter()
+                .filter_map(|&(task, core)| {
+                    let position = self.tasks.get(task as usize)?.position;
+                    let job = self.ready.get(position as usize)?;
+                    Some((task, job.index, core))
+                })
+                .collect();
+            let at = self.now + self.options.decision_latency_ns;
+            self.control.pending = Some(Pending { at, entries });
+            self.fill_idle_by_deadline();
+        }
+    }
+
+    fn next_moment(&self) -> Ns {
+        let control = &self.control;
+        let mut time = self.next_event().min(control.wake);
+        if let Some(pending) = &control.pending {
+            time = time.min(pending.at);
+        } else if control.due {
+            // Waiting for a tick.
+            time = time.min(self.next_tick());
+        }
+        if let Some(&reveal) = control.reveals.front() {
+            time = time.min(reveal);
+        }
+        time
+    }
+
+    fn next_tick(&self) -> Ns {
+        let quantum = self.options.quantum_ns.max(1);
+        (self.now / quantum + 1) * quantum
+    }
+
+    fn may_preempt(&self) -> bool {
+        let quantum = self.options.quantum_ns;
+        quantum == 0 || self.now.is_multiple_of(quantum)
+    }
+
+    fn may_decide(&self) -> bool {
+        self.may_preempt() || self.cores.iter().any(Core::is_idle)
+    }
+
+    fn note_changes(&mut self) {
+        if self.options.staleness_ns > 0 && !self.fresh.is_empty() {
+            let at = self.now + self.options.staleness_ns;
+            if self.control.reveals.back() != Some(&at) {
+                self.control.reveals.push_back(at);
+            }
+        }
+        self.fresh.clear();
+        self.control.due |= std::mem::take(&mut self.changed);
+        while self.control.reveals.front().is_some_and(|&t| t <= self.now) {
+            self.control.reveals.pop_front();
+            self.control.due = true;
+        }
+    }
+
+    fn reveal(&mut self) {
+        let staleness = self.options.staleness_ns;
+        if staleness > 0 {
+            let now = self.now;
+            self.control.visible.clear();
+            self.control.visible.extend(
+                self.ready
+                    .iter()
+                    .filter(|job| job.release + staleness <= now || job.is_running()),
+            );
+        }
+    }
+
+    fn land_pending(&mut self) {
+        let Some(Pending { entries, .. }) = self.control.pending.take() else {
+            return;
+        };
+        self.book_running();
+        let before = entries.len();
+        let live: Vec<(TaskId, CoreId)> = entries
+            .into_iter()
+            .filter(|&(task, index, _)| {
+                let position = self.tasks[task as usize].position;
+                position != NOT_READY && self.ready[position as usize].index == index
+            })
+            .map(|(task, _, core)| (task, core))
+            .collect();
+        self.tally.stale += (before - live.len()) as u64;
+        if self.may_preempt() {
+            self.apply(live.into_iter());
+        } else {
+            self.fill_idle(live.into_iter());
+            self.control.due = true;
+        }
+        self.fill_idle_by_deadline();
+    }
+
+    /// Makes exactly these jobs run.
+    fn apply(&mut self, entries: impl Iterator<Item = (TaskId, CoreId)> + Clone) {
+        let cores = self.cores.len();
+        let wanted = |sim: &Self, task: TaskId| {
+            entries
+                .clone()
+                .take(cores)
+                .find(|e| e.0 == task)
+                .map(|(_, core)| core)
+                .filter(|_| sim.tasks[task as usize].position != NOT_READY)
+        };
+        for core in 0..cores {
+            let task = self.cores[core].task;
+            if task == NO_TASK {
+                continue;
+            }
+            match wanted(self, task) {
+                Some(on) if on == NO_CORE || on as usize == core => {}
+                _ => self.preempt(core),
+            }
+        }
+        // Those with a fixed core first, so that nobody sits on it by chance.
+        for (task, core) in entries.clone().take(cores) {
+            if core != NO_CORE && self.can_start(task) && self.cores[core as usize].is_idle() {
+                self.start(core as usize, task as usize);
+            }
+        }
+        self.fill_idle(entries.take(cores));
+    }
+
+    /// Starts these jobs as far as there are idle cores; preempts nobody.
+    fn fill_idle(&mut self, entries: impl Iterator<Item = (TaskId, CoreId)>) {
+        for (task, core) in entries {
+            if core == NO_CORE && self.can_start(task) {
+                let Some(core) = self.idle_core_for(task as usize) else {
+                    return;
+                };
+                self.start(core, task as usize);
+            } else if core != NO_CORE && self.can_start(task) && self.cores[core as usize].is_idle()
+            {
+                self.start(core as usize, task as usize);
+            }
+        }
+    }
+
+    fn fill_idle_by_deadline(&mut self) {
+        while self.cores.iter().any(Core::is_idle) {
+            let Some(task) = self
+                .ready
+                .iter()
+                .filter(|job| !job.is_running())
+                .min_by_key(|job| (job.deadline, job.task))
+                .map(|job| job.task as usize)
+            else {
+                return;
+            };
+            let Some(core) = self.idle_core_for(task) else {
+                return;
+            };
+            self.start(core, task);
+        }
+    }
+
+    fn can_start(&self, task: TaskId) -> bool {
+        self.tasks.get(task as usize).is_some_and(|state| {
+            state.position != NOT_READY && !self.ready[state.position as usize].is_running()
+        })
+    }
+
+    /// Where the job ran last if that is free, else the first idle core.
+    pub(super) fn idle_core_for(&self, task: usize) -> Option<usize> {
+        let last = self.ready[self.tasks[task].position as usize].last_core as usize;
+        match self.cores.get(last) {
+            Some(core) if core.is_idle() => Some(last),
+            _ => self.cores.iter().position(Core::is_idle),
+        }
+    }
+
+    pub(super) fn start(&mut self, core: usize, task: usize) {
+        let job = &mut self.ready[self.tasks[task].position as usize];
+        let mut cost = 0;
+        let identity = (task as TaskId, job.index);
+        if self.cores[core].last != identity {
+            cost += self.options.context_switch_ns;
+        }
+        if job.last_core != NO_CORE && job.last_core as usize != core {
+            cost += self.options.migration_ns;
+            self.tally.migrations += 1;
+            if self.record.events {
+                self.events.push(Event::Migrated {
+                    task: task as TaskId,
+                    time: self.now,
+                });
+            }
+        }
+        job.core = core as CoreId;
+        job.last_core = core as CoreId;
+        let slot = &mut self.cores[core];
+        slot.task = task as TaskId;
+        slot.taken = self.now;
+        slot.since = self.now + cost;
+        slot.finish = slot.since + job.work;
+        slot.last = identity;
+    }
+
+    pub(super) fn preempt(&mut self, core: usize) {
+        let task = self.cores[core].task as usize;
+        self.stop(core);
+        self.tally.preemptions += 1;
+        let job = &mut self.ready[self.tasks[task].position as usize];
+        job.queued = self.sequence;
+        self.sequence += 1;
+    }
+
+    /// Takes the job off its core.
+    pub(super) fn stop(&mut self, core: usize) {
+        self.book(core);
+        let slot = self.cores[core];
+        let job = &mut self.ready[self.tasks[slot.task as usize].position as usize];
+        job.core = NO_CORE;
+        if self.record.segments && slot.taken < self.now {
+            self.tally.segments.push(Segment {
+                core: core as CoreId,
+                task: slot.task,
+                index: job.index,
+                start: slot.taken,
+                end: self.now,
+            });
+        }
+        self.cores[core] = Core {
+            last: slot.last,
+            ..Core::IDLE
+        };
+    }
+}

@@ -1,0 +1,78 @@
+//! What one run amounts to, counted as it happens.
+
+use serde::Serialize;
+
+use super::view::{CoreId, TaskId};
+use crate::sim::time::Ns;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fate {
+    OnTime,
+    Late,
+    Aborted,
+    /// Still not done when the run ended, its deadline past.
+    Unfinished,
+}
+
+/// The fate of one judged job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct JobRecord {
+    pub task: TaskId,
+    pub index: u32,
+    pub release: Ns,
+    pub deadline: Ns,
+    pub finish: Option<Ns>,
+    pub fate: Fate,
+}
+
+/// A stretch of one job on one core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    pub core: CoreId,
+    pub task: TaskId,
+    pub index: u32,
+    pub start: Ns,
+    pub end: Ns,
+}
+
+/// Jobs are judged when their deadline lies inside the horizon; the rest are
+/// simulated but not counted, so no policy gains by what nobody saw.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    pub judged: u64,
+    pub met: u64,
+    pub critical_judged: u64,
+    pub critical_met: u64,
+    pub completed: u64,
+    pub response_sum: u128,
+    /// Finish less deadline of judged jobs; for a job that was aborted or never
+    /// finished, the end of its life less its deadline (a lower bound).
+    pub lateness: Vec<i64>,
+    pub migrations: u64,
+    pub preemptions: u64,
+    pub busy: u128,
+    /// Releases, completions and aborts: the unit of simulation speed.
+    pub job_events: u64,
+    pub decisions: u64,
+    /// Decisions that arrived for a job that was gone.
+    pub stale: u64,
+    pub records: Vec<JobRecord>,
+    pub segments: Vec<Segment>,
+}
+
+impl Tally {
+    pub(super) fn judge(&mut self, job: JobRecord, critical: bool, end: Ns, keep: bool) {
+        let met = job.fate == Fate::OnTime;
+        self.judged += 1;
+        self.met += u64::from(met);
+        if critical {
+            self.critical_judged += 1;
+            self.critical_met += u64::from(met);
+        }
+        self.lateness.push(end as i64 - job.deadline as i64);
+        if keep {
+            self.records.push(job);
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! The classic schedulers, one file each, behind one trait.
+
+mod distilled;
+mod dm;
+mod dover;
+mod dp_wrap;
+mod edf;
+mod edf_drop;
+mod edzl;
+mod fcfs;
+mod llf;
+mod moore_hodgson;
+mod partitioned;
+mod random;
+mod rm;
+mod srpt;
+
+pub use distilled::{Distilled, DistilledRule, Score};
+pub use dm::DeadlineMonotonic;
+pub use dover::Dover;
+pub use dp_wrap::DpWrap;
+pub use edf::Edf;
+pub use edf_drop::EdfDrop;
+pub use edzl::Edzl;
+pub use fcfs::Fcfs;
+pub use llf::Llf;
+pub use moore_hodgson::{MooreHodgson, Order};
+pub use partitioned::Partitioned;
+pub use random::Random;
+pub use rm::RateMonotonic;
+pub use srpt::Srpt;
+
+use super::engine::{Plan, ReadyJob, View};
+use super::task::{Task, TaskSet};
+use super::time::Ns;
+
+/// Decides whom to run whenever something has happened.
+pub trait Policy {
+    /// Called once before a run; forget the last one.
+    fn start(&mut self, _set: &TaskSet, _cores: usize) {}
+
+    /// The order of this policy, if it never changes while a job lives: the
+    /// engine then needs no decisions at all.
+    fn key(&self) -> Option<Key> {
+        None
+    }
+
+    fn decide(&mut self, view: &View, plan: &mut Plan);
+}
+
+/// An order that is fixed for the life of a job; the least runs first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    Release,
+    Period,
+    RelativeDeadline,
+    Deadline,
+}
+
+impl Key {
+    pub(super) fn of(self, job: &ReadyJob, task: &Task) -> Ns {
+        match self {
+            Key::Release => job.release,
+            Key::Period => task.period_ns,
+            Key::RelativeDeadline => task.deadline_ns,
+            Key::Deadline => job.deadline,
+        }
+    }
+}
+
+fn decide_by_key(view: &View, plan: &mut Plan, key: Key) {
+    Best::default().run_least(view, plan, |job| Some(key.of(job, view.task(job))));
+}
+
+/// Picks the least m jobs; keeps its buffer between decisions.
+pub struct Best<K> {
+    ranked: Vec<(K, bool, u32)>,
+}
+
+impl<K> Default for Best<K> {
+    fn default() -> Self {
+        Self { ranked: Vec::new() }
+    }
+}
+
+impl<K: Ord + Copy> Best<K> {
+    /// Runs the m jobs of least rank; on a tie who runs already stays, then the
+    /// lower task number. Jobs without a rank do not run.
+    pub fn run_least(
+        &mut self,
+        view: &View,
+        plan: &mut Plan,
+        mut rank: impl FnMut(&ReadyJob) -> Option<K>,
+    ) {
+        self.run_least_indexed(view, plan, |_, job| rank(job));
+    }
+
+    /// The same, but who runs already has no precedence on a tie.
+    pub fn run_least_strictly(
+        &mut self,
+        view: &View,
+        plan: &mut Plan,
+        mut rank: impl FnMut(&ReadyJob) -> Option<K>,
+    ) {
+        self.ranked.clear();
+        let ranks = view
+            .jobs
+            .iter()
+            .filter_map(|job| Some((rank(job)?, false, job.task)));
+        self.ranked.extend(ranks);
+        self.pick(view, plan);
+    }
+
+    pub fn run_least_indexed(
+        &mut self,
+        view: &View,
+        plan: &mut Plan,
+        mut rank: impl FnMut(usize, &ReadyJob) -> Option<K>,
+    ) {
+        self.ranked.clear();
+        let ranks = view
+            .jobs
+            .iter()
+            .enumerate()
+            .filter_map(|(i, job)| Some((rank(i, job)?, !job.is_running(), job.task)));
+        self.ranked.extend(ranks);
+        self.pick(view, plan);
+    }
+
+    fn pick(&mut self, view: &View, plan: &mut Plan) {
+        let cores = view.cores;
+        if self.ranked.len() > cores {
+            self.ranked.select_nth_unstable(cores - 1);
+            self.ranked.truncate(cores);
+        }
+        self.ranked.sort_unstable();
+        for &(_, _, task) in &self.ranked {
+            plan.run(task);
+        }
+    }
+}
+
+/// A policy by name.
+#[derive(Clone, Copy)]
+pub struct Entry {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub make: fn() -> Box<dyn Policy>,
+    /// Where it belongs in a comparison: on one core, on several, or both.
+    pub one_core: bool,
+    pub many_cores: bool,
+}
+
+macro_rules! entry {
+    ($name:literal, $about:literal, $one:literal, $many:literal, $make:expr) => {
+        Entry {
+            name: $name,
+            about: $about,
+            make: || Box::new($make),
+            one_core: $one,
+            many_cores: $many,
+        }
+    };
+}
+
+/// Every policy `sim` knows.
+pub const POLICIES: &[Entry] = &[
+    entry!("fcfs", "first come, first served", true, true, Fcfs),
+    entry!("rm", "rate monotonic", true, true, RateMonotonic),
+    entry!("dm", "deadline monotonic", true, true, DeadlineMonotonic),
+    entry!("edf", "earliest deadline first", true, true, Edf),
+    entry!("llf", "least laxity first", true, true, Llf::default()),
+    entry!(
+        "srpt",
+        "shortest remaining processing time",
+        true,
+        true,
+        Srpt::default()
+    ),
+    entry!(
+        "edf-drop",
+        "EDF without hopeless jobs",
+        true,
+        true,
+        EdfDrop::default()
+    ),
+    entry!(
+        "llf-drop",
+        "LLF without hopeless jobs",
+        true,
+        true,
+        Llf::dropping()
+    ),
+    entry!(
+        "mh",
+        "Moore-Hodgson admission, then EDF",
+        true,
+        true,
+        MooreHodgson::new(Order::Deadline)
+    ),
+    entry!(
+        "mh-llf",
+        "Moore-Hodgson admission, then LLF",
+        false,
+        true,
+        MooreHodgson::new(Order::Laxity)
+    ),
+    entry!(
+        "dover",
+        "D-over; one copy per core",
+        true,
+        true,
+        Partitioned::new(|| Box::new(Dover::default()))
+    ),
+    entry!(
+        "edzl",
+        "EDF until zero laxity",
+        false,
+        true,
+        Edzl::default()
+    ),
+    entry!(
+        "dp-wrap",
+        "optimal on m cores up to U = m",
+        false,
+        true,
+        DpWrap::default()
+    ),
+    entry!(
+        "p-rm",
+        "partitioned RM",
+        false,
+        true,
+        Partitioned::new(|| Box::new(RateMonotonic))
+    ),
+    entry!(
+        "p-edf",
+        "partitioned EDF",
+        false,
+        true,
+        Partitioned::new(|| Box::new(Edf))
+    ),
+    entry!(
+        "distilled",
+        "the paper's distilled rule",
+        true,
+        true,
+        <Distilled>::default()
+    ),
+    entry!("random", "any ready job", true, true, Random::default()),
+];
+
+pub fn find(name: &str) -> Option<&'static Entry> {
+    POLICIES.iter().find(|entry| entry.name == name)
+}

@@ -1,0 +1,153 @@
+//! What is simulated: tasks, how they arrive, how long they run, and the set they form.
+
+use serde::{Deserialize, Serialize};
+
+use super::time::Ns;
+
+/// What happens to a job that is not finished at its deadline.
+///
+/// The paper is silent; the two give very different figures, so every result names its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Semantics {
+    /// The job is thrown away at its deadline.
+    Abort,
+    /// The job goes on and delays its successor, as on Linux: the jobs of one
+    /// task run in order, one at a time.
+    Continue,
+}
+
+impl Semantics {
+    pub const BOTH: [Semantics; 2] = [Semantics::Abort, Semantics::Continue];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Semantics::Abort => "abort",
+            Semantics::Continue => "continue",
+        }
+    }
+}
+
+/// When the jobs of a task are released.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Arrival {
+    /// Every period exactly.
+    #[default]
+    Periodic,
+    /// The period is the shortest gap; an exponential delay of this mean is added.
+    Sporadic { mean_delay_ns: Ns },
+    /// `burst` jobs `spacing_ns` apart, then silence until `burst` periods have passed:
+    /// the rate of a periodic task, the demand of an attack.
+    Bursty { burst: u32, spacing_ns: Ns },
+    /// Recorded jobs.
+    Trace(Vec<TraceJob>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TraceJob {
+    pub release_ns: Ns,
+    pub execution_ns: Ns,
+    /// Absolute; release plus the task's relative deadline when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_ns: Option<Ns>,
+}
+
+/// How long a job really runs, as a share of the task's worst case.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Execution {
+    /// Always the worst case.
+    #[default]
+    Wcet,
+    /// Uniform in [low, high] · C.
+    Uniform { low: f64, high: f64 },
+    /// Uniform in [low, 1] · C, but with this probability uniform in [1, factor] · C.
+    Overrun {
+        low: f64,
+        probability: f64,
+        factor: f64,
+    },
+    /// Pareto: low · C at least, shape alpha, cut at cap · C (above 1: overruns).
+    HeavyTail { low: f64, alpha: f64, cap: f64 },
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Task {
+    pub name: String,
+    pub period_ns: Ns,
+    /// Worst-case execution time C; what a policy may rely on (overruns break it).
+    pub wcet_ns: Ns,
+    /// Relative deadline D; below, at or above the period.
+    pub deadline_ns: Ns,
+    /// First release.
+    #[serde(default)]
+    pub offset_ns: Ns,
+    /// 0: ordinary. 1 and more: mission-critical, counted by PITMD.
+    #[serde(default)]
+    pub criticality: u8,
+    #[serde(default)]
+    pub arrival: Arrival,
+    #[serde(default)]
+    pub execution: Execution,
+}
+
+impl Task {
+    /// A periodic task with an implicit deadline.
+    pub fn periodic(name: impl Into<String>, period_ns: Ns, wcet_ns: Ns) -> Self {
+        Self {
+            name: name.into(),
+            period_ns,
+            wcet_ns,
+            deadline_ns: period_ns,
+            offset_ns: 0,
+            criticality: 0,
+            arrival: Arrival::Periodic,
+            execution: Execution::Wcet,
+        }
+    }
+
+    pub fn utilisation(&self) -> f64 {
+        self.wcet_ns as f64 / self.period_ns as f64
+    }
+}
+
+/// From `start_ns` on, jobs arrive `rate` times as often as the periods say.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mode {
+    pub start_ns: Ns,
+    pub rate: f64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskSet {
+    pub name: String,
+    pub cores: usize,
+    pub horizon_ns: Ns,
+    /// Feeds sporadic gaps and execution times; the same for every policy.
+    #[serde(default)]
+    pub seed: u64,
+    /// Mode switches, in order of their start; none: rate 1 throughout.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub modes: Vec<Mode>,
+    pub tasks: Vec<Task>,
+}
+
+impl TaskSet {
+    pub fn utilisation(&self) -> f64 {
+        self.tasks.iter().map(Task::utilisation).sum()
+    }
+
+    /// The rate at which jobs arrive at this time.
+    pub fn rate_at(&self, time: Ns) -> f64 {
+        self.modes
+            .iter()
+            .rev()
+            .find(|mode| mode.start_ns <= time)
+            .map_or(1.0, |mode| mode.rate)
+    }
+}

@@ -1,0 +1,135 @@
+//! What `scx_temponet sim` promises at the command line.
+
+use std::process::{Command, Output};
+
+fn sim(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_scx_temponet"))
+        .arg("sim")
+        .args(args)
+        .output()
+        .expect("the binary runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn scratch(name: &str) -> String {
+    let folder = std::env::temp_dir().join(format!("scx-sim-cli-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    folder.join(name).to_string_lossy().into_owned()
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_whatever_the_number_of_threads() {
+    let run = |threads, seed| {
+        let out = sim(&[
+            "-w",
+            "large",
+            "-n",
+            "40",
+            "-k",
+            "12",
+            "--horizon",
+            "300ms",
+            "--json",
+            "-j",
+            threads,
+            "-s",
+            seed,
+        ]);
+        assert!(out.status.success(), "{}", text(&out.stderr));
+        out.stdout
+    };
+    let one = run("1", "5");
+    assert!(one == run("4", "5"));
+    assert!(one != run("1", "6"));
+}
+
+#[test]
+fn every_result_names_its_semantics() {
+    let out = text(&sim(&["-k", "2", "-p", "edf,rm"]).stdout);
+    assert!(out.contains("late jobs are aborted") && out.contains("late jobs go on"));
+    let csv = text(&sim(&["-k", "2", "-p", "edf", "--csv"]).stdout);
+    assert!(csv.starts_with("policy,late jobs,met %"));
+    assert!(csv.contains("edf,abort,") && csv.contains("edf,continue,"));
+    let json: serde_json::Value =
+        serde_json::from_slice(&sim(&["-k", "2", "-p", "edf,mh", "--json"]).stdout).unwrap();
+    assert_eq!(json["comparisons"][0]["options"]["semantics"], "abort");
+    assert_eq!(json["comparisons"][1]["options"]["semantics"], "continue");
+    assert_eq!(
+        json["comparisons"][0]["outcomes"][1]["against_first"]["equal"],
+        2
+    );
+}
+
+#[test]
+fn bad_input_gets_one_sentence_and_status_2() {
+    let bad = scratch("bad.toml");
+    std::fs::write(
+        &bad,
+        "name = 'x'\ncores = 1\nhorizon_ns = 'long'\ntasks = []\n",
+    )
+    .unwrap();
+    for (args, expected) in [
+        (
+            vec!["-w", "nonsense"],
+            "there is no workload or file called \"nonsense\"",
+        ),
+        (vec!["-p", "edf,best"], "there is no policy called \"best\""),
+        (vec!["-w", bad.as_str()], "line 3: invalid type"),
+        (
+            vec!["-w", "/nowhere/set.toml"],
+            "cannot read /nowhere/set.toml",
+        ),
+        (vec!["-u", "1.2..0.8"], "from the smaller to the larger"),
+        (vec!["--horizon", "5"], "a time needs a unit"),
+        (vec!["--execution", "uniform:2:1"], "use wcet, uniform"),
+        (vec!["--sets", "0"], "0 is not in 1..="),
+    ] {
+        let out = sim(&args);
+        let message = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{args:?}: {message}");
+        assert!(message.contains(expected), "{args:?}: {message}");
+        assert!(!message.contains("panicked"), "{message}");
+    }
+}
+
+#[test]
+fn a_saved_set_replays_to_the_same_result() {
+    for name in ["saved.toml", "saved.json"] {
+        let file = scratch(name);
+        let args = ["-w", "random5", "-k", "1", "-p", "edf,srpt", "--csv"];
+        let generated = sim(&[&args[..], &["--save", &file]].concat());
+        let replayed = sim(&["-w", &file, "-p", "edf,srpt", "--csv"]);
+        assert!(replayed.status.success(), "{}", text(&replayed.stderr));
+        assert_eq!(text(&generated.stdout), text(&replayed.stdout));
+    }
+}
+
+#[test]
+fn a_trace_holds_every_core_and_job_in_the_form_perfetto_opens() {
+    let file = scratch("trace.json");
+    let out = sim(&[
+        "-w",
+        "heavy",
+        "-k",
+        "1",
+        "-p",
+        "edf",
+        "--horizon",
+        "200ms",
+        "--trace",
+        &file,
+    ]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let json: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let events = json["traceEvents"].as_array().unwrap();
+    let names = events.iter().filter(|e| e["name"] == "thread_name").count();
+    assert_eq!(names, 9, "eight cores and the missed deadlines");
+    let slices: Vec<_> = events.iter().filter(|e| e["ph"] == "X").collect();
+    assert!(slices.len() > 20);
+    assert!(slices
+        .iter()
+        .all(|s| s["ts"].is_number() && s["dur"].as_f64().unwrap() > 0.0));
+}
