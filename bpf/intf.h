@@ -66,13 +66,13 @@ enum temponet_times {
 	 * then do hopeless jobs step aside. Without overload they catch up soonest,
 	 * and disturb least, where their deadline puts them: in front.
 	 */
-	TN_OVERLOAD_AFTER = 250 * TN_MSEC,
+	TN_OVERLOAD_AFTER = 100 * TN_MSEC,
 
 	/* Estimated deadlines stay within these. */
 	TN_INFERRED_DEADLINE_MIN = 1 * TN_MSEC,
 	TN_INFERRED_DEADLINE_MAX = 100 * TN_MSEC,
 	/* What a task may run before we know anything about it. */
-	TN_NEWCOMER_BUDGET = 25 * TN_MSEC,
+	TN_NEWCOMER_BUDGET = 50 * TN_MSEC,
 	TN_NEWCOMER_DEADLINE = 40 * TN_MSEC,
 	/* Between two estimated deadlines, less difference than this is not worth
 	 * a context switch. */

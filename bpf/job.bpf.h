@@ -65,7 +65,11 @@ static u32 task_tier(const struct task_ctx *tctx, s32 cpu, u64 now)
 
 static u64 tier_key(const struct task_ctx *tctx, u32 tier)
 {
-	return tier == TN_BACKGROUND ? tctx->vtime : tctx->deadline_at;
+	if (tier == TN_BACKGROUND)
+		return tctx->vtime;
+	/* Late tasks are brought back on time one after the other, those first
+	 * that release the most jobs. */
+	return tier == TN_LATE ? tctx->period_ns : tctx->deadline_at;
 }
 
 static u64 task_urgency(const struct task_ctx *tctx, s32 cpu, u64 now)

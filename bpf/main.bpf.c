@@ -248,8 +248,10 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 		u32 tier = task_tier(tctx, cpu, now);
 
 		/* The tier is being served, if not its queues. */
-		shared->served_at[bounded(tier, TN_NR_TIERS)] = now;
-		own->served_at[bounded(tier, TN_NR_TIERS)] = now;
+		if (tier != TN_LATE) {
+			shared->served_at[bounded(tier, TN_NR_TIERS)] = now;
+			own->served_at[bounded(tier, TN_NR_TIERS)] = now;
+		}
 		scx_bpf_task_set_slice(prev, tier_slice(tier));
 	}
 }
@@ -274,7 +276,7 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 	if (tctx->queued_at) {
 		now = scx_bpf_now();
 		queue = leave_queue(tctx);
-		if (queue >= 0)
+		if (queue >= 0 && tier != TN_LATE)
 			*queue_served_at(queue) = now;
 		wait = since(now, tctx->queued_at);
 		tctx->queued_at = 0;

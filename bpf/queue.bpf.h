@@ -17,7 +17,9 @@
 /* The queues of one domain or one CPU. */
 struct lane {
 	u64 nr[TN_NR_TIERS];
-	/* Last time one of the tier got to run, or its queue was empty. */
+	/* Last time one of the tier got to run, or its queue was empty. Late tasks
+	 * do not take turns by themselves, so there it is the last time that the
+	 * one waiting longest got to run. */
 	u64 served_at[TN_NR_TIERS];
 } __attribute__((aligned(64)));
 
@@ -136,7 +138,7 @@ __weak int move_to_late(u32 lane_id, u32 pid, u64 now)
 		tctx->dropped = true;
 		tctx->run_tier = TN_LATE;
 		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, TN_SLICE_BACKGROUND);
-		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, tctx->deadline_at);
+		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, tier_key(tctx, TN_LATE));
 		scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, late, 0);
 		break;
 	}
@@ -221,12 +223,45 @@ static bool queue_due(u32 queue, u64 now, u32 servers)
 	return waited * servers >= every;
 }
 
-static bool take_due(u32 queue, u64 now, u32 servers)
+#define OLDEST_SCAN 256
+
+/* The task of @queue that waits longest runs on @cpu next, if it may. */
+__weak int take_oldest(u32 queue, s32 cpu)
+{
+	struct task_struct *p;
+	struct task_ctx *tctx;
+	u64 oldest = ~0ULL;
+	u32 pid = 0, scanned = 0;
+	bool moved = false;
+
+	bpf_for_each(scx_dsq, p, queue, SCX_DSQ_ITER_REV) {
+		tctx = task_ctx(p);
+		if (tctx && tctx->queued_at < oldest && bpf_cpumask_test_cpu(cpu, p->cpus_ptr)) {
+			oldest = tctx->queued_at;
+			pid = p->pid;
+		}
+		if (++scanned >= OLDEST_SCAN)
+			break;
+	}
+	if (!pid)
+		return false;
+	bpf_for_each(scx_dsq, p, queue, SCX_DSQ_ITER_REV) {
+		if (p->pid != pid)
+			continue;
+		moved = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL_ON | cpu, 0);
+		break;
+	}
+	return moved;
+}
+
+static bool take_due(u32 queue, s32 cpu, u64 now, u32 servers)
 {
 	if (!queue_due(queue, now, servers))
 		return false;
 	/* Claim the turn first: one CPU is enough. */
 	*queue_served_at(queue) = now;
+	if (queue % TN_NR_TIERS == TN_LATE)
+		return take_oldest(queue, cpu);
 	return scx_bpf_dsq_move_to_local(queue, 0);
 }
 
@@ -236,14 +271,14 @@ static u32 nr_servers(u32 dom)
 }
 
 /* The lower tiers of @lane_id, lowest first. */
-static bool lane_due(u32 lane_id, u64 now, u32 servers, bool take)
+static bool lane_due(u32 lane_id, s32 cpu, u64 now, u32 servers, bool take)
 {
 	u32 tier;
 
 	for (tier = TN_LATE; tier >= TN_INFERRED; tier--) {
 		u32 queue = queue_id(lane_id, tier);
 
-		if (take ? take_due(queue, now, servers) : queue_due(queue, now, servers))
+		if (take ? take_due(queue, cpu, now, servers) : queue_due(queue, now, servers))
 			return true;
 	}
 	return false;
@@ -251,8 +286,8 @@ static bool lane_due(u32 lane_id, u64 now, u32 servers, bool take)
 
 __weak int bound_due(s32 cpu, u32 dom, u64 now, bool take)
 {
-	return lane_due(cpu_lane(cpu), now, 1, take) ||
-	       lane_due(dom, now, nr_servers(dom), take);
+	return lane_due(cpu_lane(cpu), cpu, now, 1, take) ||
+	       lane_due(dom, cpu, now, nr_servers(dom), take);
 }
 
 enum served {
