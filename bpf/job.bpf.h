@@ -45,12 +45,11 @@ static u32 task_tier(const struct task_ctx *tctx, s32 cpu, u64 now)
 	/*
 	 * The budget of this period is used up and the next one's is being eaten
 	 * ahead of time. For a declared task a little of that is a job that
-	 * overran: it yields to all who are within their budgets. More is a hog
-	 * that declared itself important.
+	 * overran: it yields to all who are within their budgets. As much again is
+	 * a hog that declared itself important.
 	 */
 	if (time_after(tctx->release_at, now + TN_CLOCK_SKEW))
-		return tctx->base == TN_INFERRED ||
-				       time_after(tctx->release_at, now + tctx->period_ns) ?
+		return tctx->base == TN_INFERRED || tctx->burst_exec_ns > 2 * tctx->runtime_ns ?
 			       TN_BACKGROUND :
 			       TN_INFERRED;
 
@@ -157,12 +156,17 @@ static void release_job(struct task_ctx *tctx, u64 now)
  * half-way keeps its deadline unless what is left of its budget would then
  * exceed its declared share. Times are taken in units of 1024 ns so that the
  * products fit.
+ *
+ * A period after its last wake-up a task has come for its next job, even if it
+ * overran the last one: what it ate ahead of time it ate below all declared
+ * jobs, so they are not owed it back.
  */
 static bool job_continues(const struct task_ctx *tctx, u64 now)
 {
 	u64 left, time;
 
-	if (!tctx->open || !time_before(now, tctx->deadline_at))
+	if (!tctx->open || !time_before(now, tctx->deadline_at) ||
+	    since(now, tctx->woke_at) >= tctx->period_ns - tctx->period_ns / 16)
 		return false;
 	left = tctx->budget_ns > tctx->exec_ns ? tctx->budget_ns - tctx->exec_ns : 0;
 	time = tctx->deadline_at - now;

@@ -57,8 +57,12 @@ static __always_inline s32 find_victim(const struct task_struct *p, s32 cpu, u32
 	if (tier == TN_INFERRED)
 		worst += TN_INFERRED_PREEMPT_MARGIN;
 
-	if (pinned(p))
-		victim = cpu_ctx(cpu)->urgency > worst ? cpu : -1;
+	/* Where it ran last is best: its cache is there, its timer fires there. */
+	if (pinned(p) || urgency_tier(cpu_ctx(cpu)->urgency) > TN_INFERRED)
+		victim = cpu_ctx(cpu)->urgency > worst &&
+					 bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ?
+				 cpu :
+				 -1;
 	else if (tier == TN_INFERRED)
 		victim = scan_for_victim(p, dom_start[dom], MIN(dom_len[dom], INFERRED_SCAN),
 					 &worst);
