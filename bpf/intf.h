@@ -83,6 +83,7 @@ enum temponet_times {
 
 	/* How often a waking task's hint and rule are looked up again. */
 	TN_PARAMS_REFRESH = 5 * TN_MSEC,
+	TN_PARAMS_REFRESH_RUNNING = 100 * TN_MSEC,
 	/* CPU clocks may disagree by this much. */
 	TN_CLOCK_SKEW = 200 * TN_USEC,
 };

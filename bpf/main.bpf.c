@@ -210,7 +210,7 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 	/* The common case in a rush of short jobs: nothing but those. */
 	if (declared || lower || tctx) {
 		now = now ?: scx_bpf_now();
-		if (bound_due(cpu, dom, now, true)) {
+		if (serve_bound(cpu, dom, now)) {
 			this_stats()->dispatches[TN_SRC_BOUND]++;
 			cpu_ctx(cpu)->bound_turn = 1;
 			return;
@@ -329,6 +329,24 @@ static void wake_idle_for_waiting(u32 dom)
 	}
 }
 
+/*
+ * A task that does not sleep meets its new hint, or the loss of it, here. The
+ * look-up is cheap, but not for every tick.
+ */
+static void refresh_running(struct task_struct *p, struct task_ctx *tctx, u64 now)
+{
+	bool declared = tctx->base == TN_DECLARED;
+
+	if (since(now, tctx->params_at) < TN_PARAMS_REFRESH_RUNNING)
+		return;
+	if (!refresh_declared(p, tctx, now) && declared)
+		estimate(p, tctx);
+	if (declared == (tctx->base == TN_DECLARED))
+		return;
+	tctx->open = false;
+	release_job(tctx, now);
+}
+
 /* What time alone changes. */
 void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 {
@@ -342,6 +360,7 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 	now = scx_bpf_now();
 	deadline = tctx->deadline_at;
 	account(p, tctx);
+	refresh_running(p, tctx, now);
 	tier = task_tier(tctx, cpu, now);
 	tctx->run_tier = tier;
 	if (tier == TN_BACKGROUND)
@@ -349,7 +368,7 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 	cpu_ctx(cpu)->urgency = urgency(tier, tier_key(tctx, tier));
 
 	if (deadline != tctx->deadline_at || outranked(cpu, dom, tier) ||
-	    bound_due(cpu, dom, now, false) ||
+	    bound_due(cpu, dom, now) ||
 	    (tier != TN_DECLARED && scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu)))
 		scx_bpf_task_set_slice(p, 0);
 	else

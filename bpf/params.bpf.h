@@ -179,27 +179,35 @@ static void estimate(const struct task_struct *p, struct task_ctx *tctx)
 	tctx->runtime_ns = MIN(budget, deadline);
 }
 
-/* Decide anew what the waking task is. */
-static void refresh_params(struct task_struct *p, struct task_ctx *tctx, u64 now)
+/* Look its hint and rule up again. Returns whether either declares a deadline. */
+static bool refresh_declared(struct task_struct *p, struct task_ctx *tctx, u64 now)
 {
 	struct temponet_hint *hint;
 
+	tctx->params_at = now;
+	hint = bpf_task_storage_get(&task_hints, p, 0, 0);
+	/* A cleared hint may stay behind as zeroes. */
+	if (hint && hint->version) {
+		if (hint_valid(hint)) {
+			declare(tctx, hint);
+			return true;
+		}
+		this_stats()->hints_invalid++;
+	}
+	match_rules(p, tctx);
+	if (tctx->by_rule && !tctx->rule_background && hint_valid(&tctx->rule_hint)) {
+		declare(tctx, &tctx->rule_hint);
+		return true;
+	}
+	return false;
+}
+
+/* Decide anew what the waking task is. */
+static void refresh_params(struct task_struct *p, struct task_ctx *tctx, u64 now)
+{
 	if (since(now, tctx->params_at) >= TN_PARAMS_REFRESH || !tctx->params_at) {
-		tctx->params_at = now;
-		hint = bpf_task_storage_get(&task_hints, p, 0, 0);
-		/* A cleared hint may stay behind as zeroes. */
-		if (hint && hint->version) {
-			if (hint_valid(hint)) {
-				declare(tctx, hint);
-				return;
-			}
-			this_stats()->hints_invalid++;
-		}
-		match_rules(p, tctx);
-		if (tctx->by_rule && !tctx->rule_background && hint_valid(&tctx->rule_hint)) {
-			declare(tctx, &tctx->rule_hint);
+		if (refresh_declared(p, tctx, now))
 			return;
-		}
 	} else if (tctx->base == TN_DECLARED) {
 		return;
 	}

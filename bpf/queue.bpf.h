@@ -270,24 +270,31 @@ static u32 nr_servers(u32 dom)
 	return MAX(dom_len[bounded(dom, TN_MAX_DOMS)], 1);
 }
 
-/* The lower tiers of @lane_id, lowest first. */
-static bool lane_due(u32 lane_id, s32 cpu, u64 now, u32 servers, bool take)
+static bool lane_due(u32 lane_id, u64 now, u32 servers)
 {
-	u32 tier;
-
-	for (tier = TN_LATE; tier >= TN_INFERRED; tier--) {
-		u32 queue = queue_id(lane_id, tier);
-
-		if (take ? take_due(queue, cpu, now, servers) : queue_due(queue, now, servers))
-			return true;
-	}
-	return false;
+	return queue_due(queue_id(lane_id, TN_LATE), now, servers) ||
+	       queue_due(queue_id(lane_id, TN_BACKGROUND), now, servers) ||
+	       queue_due(queue_id(lane_id, TN_INFERRED), now, servers);
 }
 
-__weak int bound_due(s32 cpu, u32 dom, u64 now, bool take)
+/* Has any of the lower tiers that @cpu serves waited its bound? */
+static bool bound_due(s32 cpu, u32 dom, u64 now)
 {
-	return lane_due(cpu_lane(cpu), cpu, now, 1, take) ||
-	       lane_due(dom, cpu, now, nr_servers(dom), take);
+	return lane_due(cpu_lane(cpu), now, 1) || lane_due(dom, now, nr_servers(dom));
+}
+
+static bool take_lane_due(u32 lane_id, s32 cpu, u64 now, u32 servers)
+{
+	return take_due(queue_id(lane_id, TN_LATE), cpu, now, servers) ||
+	       take_due(queue_id(lane_id, TN_BACKGROUND), cpu, now, servers) ||
+	       take_due(queue_id(lane_id, TN_INFERRED), cpu, now, servers);
+}
+
+/* If so, it is its turn. Only from dispatch(), where tasks may be moved. */
+__weak int serve_bound(s32 cpu, u32 dom, u64 now)
+{
+	return take_lane_due(cpu_lane(cpu), cpu, now, 1) ||
+	       take_lane_due(dom, cpu, now, nr_servers(dom));
 }
 
 enum served {

@@ -80,8 +80,9 @@ check_dmesg() {
 end_of_test() {
     local status=$?
     trap - EXIT
+    # What the test started in the background, whether or not it got to the end.
+    jobs -p | xargs -r kill -KILL 2>/dev/null || true
     if [[ -n $scheduler_pid ]]; then
-        kill -KILL "$scheduler_pid" 2>/dev/null || true
         wait_for 10 scx_is disabled || true
     fi
     if ((status != 0 && status != 77)); then

@@ -26,6 +26,7 @@ timeout 30 bash -c 'for ((i = 0; i < 20; i++)); do /bin/true; done' || fail "new
 kill "${greedy[@]}" "${poor[@]}"
 wait || true
 sleep 2
+assert_ge "$(figure declared run_ms)" 10000 "CPU time of declared tasks (ms)"
 for class in declared inferred background late; do
     assert_le "$(figure $class wait_max_ms)" $BOUND_MS "longest wait in class $class"
 done
