@@ -21,7 +21,7 @@ WORKLOADS = [
     ("Standard set, U = 2.0", "standard", ["--util", "2.0"], 200, 200, "nothing"),
     ("Random sets of 5 tasks, U in [0.6, 1.0]", "random5", [], 200, 200,
      "TempoNet 85 (text) and 87 (table), FF-DQN 74, 14 other learned methods 68 to 86; no classic"),
-    ("Random sets of 5 tasks, U in [1.1, 1.5]", "random5", ["--util", "1.1..1.5"], 200, 200,
+    ("Random sets of 5 tasks, U in [1.1, 1.5]", "random5", ["--util", "1.1..1.5", "--horizon", "2s"], 200, 200,
      "TempoNet 87.5 at U = 1.3 (miss rate 12.5)"),
     ("SRPT head-to-head, C in 10 to 50 ms, U in [0.6, 1.0]", "srpt", [], 200, 200,
      "SRPT 68.3 at 14.2 ms, TempoNet 87.0 at 12.4 ms"),
