@@ -72,8 +72,13 @@ def random_set(rng, cores, horizon_ms):
             break
     tasks = []
     for i, share in enumerate(shares):
-        # Whole microseconds: SimSo counts in floating-point milliseconds.
-        period = rng.randrange(5_000, 60_000)
+        # Whole microseconds, and only those that survive SimSo's truncation of
+        # floating-point milliseconds: 33.129 ms would become 33128999 ns there, and
+        # its releases would drift away by a nanosecond a period.
+        while True:
+            period = rng.randrange(5_000, 60_000)
+            if int(period * 1000 / MS * MS) == period * 1000:
+                break
         work = max(1, round(period * share))
         tasks.append((f"T{i}", period * 1000, work * 1000))
     return {
