@@ -11,7 +11,8 @@ pub struct Partitioned {
     make: fn() -> Box<dyn Policy>,
     locals: Vec<Box<dyn Policy>>,
     home: Vec<CoreId>,
-    jobs: Vec<ReadyJob>,
+    /// The jobs of each core.
+    jobs: Vec<Vec<ReadyJob>>,
     plan: Plan,
 }
 
@@ -33,6 +34,7 @@ impl Policy for Partitioned {
         for local in &mut self.locals {
             local.start(set, 1);
         }
+        self.jobs = vec![Vec::new(); cores];
         let mut heaviest_first: Vec<usize> = (0..set.tasks.len()).collect();
         heaviest_first.sort_by(|&a, &b| {
             let (a, b) = (&set.tasks[a], &set.tasks[b]);
@@ -50,17 +52,14 @@ impl Policy for Partitioned {
     }
 
     fn decide(&mut self, view: &View, plan: &mut Plan) {
+        self.jobs.iter_mut().for_each(Vec::clear);
+        for job in view.jobs {
+            self.jobs[self.home[job.task as usize] as usize].push(*job);
+        }
         for (core, local) in self.locals.iter_mut().enumerate() {
-            self.jobs.clear();
-            let home = &self.home;
-            self.jobs.extend(
-                view.jobs
-                    .iter()
-                    .filter(|job| home[job.task as usize] as usize == core),
-            );
             let own = View {
                 cores: 1,
-                jobs: &self.jobs,
+                jobs: &self.jobs[core],
                 ..*view
             };
             self.plan.clear();
