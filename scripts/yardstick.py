@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Every classic policy and the oracle on every workload of the paper, as Markdown.
 
-scripts/yardstick.py target/release/scx_temponet > table.md; the time it took goes
-to standard error. The binary needs the cargo feature `lp` for the oracle on
-several cores.
+scripts/yardstick.py [--no-oracle] [BINARY] > table.md; the time it took goes to
+standard error. The binary needs the cargo feature `lp` for the oracle on several
+cores.
 """
 
 import json
@@ -21,7 +21,7 @@ WORKLOADS = [
     ("Standard set, U = 2.0", "standard", ["--util", "2.0"], 200, 200, "nothing"),
     ("Random sets of 5 tasks, U in [0.6, 1.0]", "random5", [], 200, 200,
      "TempoNet 85 (text) and 87 (table), FF-DQN 74, 14 other learned methods 68 to 86; no classic"),
-    ("Random sets of 5 tasks, U in [1.1, 1.5]", "random5", ["--util", "1.1..1.5"], 200, 200,
+    ("Random sets of 5 tasks, U in [1.1, 1.5]", "random5", ["--util", "1.1..1.5", "--horizon", "2s"], 200, 200,
      "TempoNet 87.5 at U = 1.3 (miss rate 12.5)"),
     ("SRPT head-to-head, C in 10 to 50 ms, U in [0.6, 1.0]", "srpt", [], 200, 200,
      "SRPT 68.3 at 14.2 ms, TempoNet 87.0 at 12.4 ms"),
@@ -69,7 +69,9 @@ def oracle_row(comparisons, sets):
 
 
 def main():
-    binary = sys.argv[1] if len(sys.argv) > 1 else "target/release/scx_temponet"
+    with_oracle = "--no-oracle" not in sys.argv
+    given = [a for a in sys.argv[1:] if not a.startswith("-")]
+    binary = given[0] if given else "target/release/scx_temponet"
     start = time.time()
     policies_cpu = 0.0
     for title, workload, arguments, sets, oracle_sets, paper in WORKLOADS:
@@ -91,7 +93,7 @@ def main():
                     figure(outcome["lateness_p95_ms"], 1, 1),
                 ]
             print(f"| {row[0]['policy']} | " + " | ".join(cells) + " |")
-        if oracle_sets:
+        if oracle_sets and with_oracle:
             ceilings = sim(binary, workload, [*arguments, "--sets", str(oracle_sets), "--policy", "edf", "--oracle"])
             print(oracle_row(ceilings, oracle_sets))
         sys.stdout.flush()

@@ -1,9 +1,10 @@
 //! What the engine and the classic schedulers promise, against textbooks.
 
 use scx_temponet::sim::engine::{Fate, Knowledge, Options, Plan, Record, Sim, Tally, View};
+use scx_temponet::sim::metrics::Metrics;
 use scx_temponet::sim::policies::{find, Edf, Key, Policy, RateMonotonic, POLICIES};
 use scx_temponet::sim::rng::Rng;
-use scx_temponet::sim::task::{Arrival, Execution, Semantics, Task, TaskSet};
+use scx_temponet::sim::task::{Arrival, Execution, Semantics, Task, TaskSet, TraceJob};
 use scx_temponet::sim::time::{MS, SECOND, US};
 use scx_temponet::sim::workload::{self, Params};
 
@@ -453,4 +454,43 @@ fn remaining_work_is_known_bounded_or_estimated_as_asked() {
     let history = told(Knowledge::History);
     assert_eq!(history[0].1, 4 * MS);
     assert!(history.iter().skip(1).all(|&(_, r)| r == 2 * MS));
+}
+
+#[test]
+fn recorded_jobs_are_replayed_as_they_were() {
+    let job = |release, execution, deadline: Option<u64>| TraceJob {
+        release_ns: release * MS,
+        execution_ns: execution * MS,
+        deadline_ns: deadline.map(|d| d * MS),
+    };
+    let mut task = Task::periodic("recorded", 10 * MS, 5 * MS);
+    task.arrival = Arrival::Trace(vec![
+        job(3, 2, None),
+        job(4, 4, Some(9)),
+        job(50, 1, Some(52)),
+    ]);
+    let set = set_of(100, 1, vec![task]);
+    let tally = run(&set, &mut Edf, go_on());
+    let fates: Vec<_> = tally.records.iter().map(|r| (r.finish, r.fate)).collect();
+    assert_eq!(
+        fates,
+        [
+            (Some(5 * MS), Fate::OnTime),
+            (Some(9 * MS), Fate::OnTime),
+            (Some(51 * MS), Fate::OnTime)
+        ]
+    );
+}
+
+#[test]
+fn mission_critical_jobs_are_counted_apart() {
+    let mut tasks = periodic(&[(10, 6), (20, 12)]);
+    tasks[0].criticality = 1;
+    let set = set_of(200, 1, tasks);
+    let tally = run(&set, &mut RateMonotonic, abort());
+    let metrics = Metrics::of(&tally, 1, set.horizon_ns);
+    assert_eq!(metrics.pitmd, Some(1.0));
+    assert!(metrics.success && metrics.compliance < 1.0);
+    assert_eq!((tally.critical_judged, tally.judged), (20, 30));
+    assert!(metrics.utilisation > 0.99);
 }

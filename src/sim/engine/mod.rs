@@ -167,11 +167,16 @@ impl<'a> Sim<'a> {
                 }
             }
         }
-        self.close();
+        self.finish();
     }
 
     pub fn now(&self) -> Ns {
         self.now
+    }
+
+    /// How many cores run a job.
+    pub fn running(&self) -> usize {
+        self.cores.iter().filter(|core| !core.is_idle()).count()
     }
 
     pub fn options(&self) -> &Options {
@@ -368,8 +373,8 @@ impl<'a> Sim<'a> {
         }
     }
 
-    /// Judges what is left when time is up.
-    fn close(&mut self) {
+    /// Judges what is left when time is up; call it once [`Sim::advance`] says so.
+    pub fn finish(&mut self) {
         if self.now < self.horizon {
             self.now = self.horizon;
         }

@@ -38,6 +38,8 @@ pub struct Dover {
     /// Everybody else who waits.
     others: Vec<JobId>,
     abandoned: Vec<JobId>,
+    /// The job of each task that was seen last.
+    known: Vec<u32>,
     /// How long another job may use the core without hurting `current` and `recent`.
     spare: i64,
     /// Value of what has been preempted and may still be lost (the paper's recentval).
@@ -52,6 +54,7 @@ impl Default for Dover {
             recent: Vec::new(),
             others: Vec::new(),
             abandoned: Vec::new(),
+            known: Vec::new(),
             spare: i64::MAX,
             pushed_aside: 0.0,
         }
@@ -141,8 +144,10 @@ impl Dover {
     }
 }
 
+/// `decide` sorts its jobs by task for this.
 fn find<'a>(view: &View<'a>, id: JobId) -> Option<&'a ReadyJob> {
-    view.jobs.iter().find(|job| id_of(job) == id)
+    let place = view.jobs.binary_search_by_key(&id.0, |job| job.task).ok()?;
+    Some(&view.jobs[place]).filter(|job| job.index == id.1)
 }
 
 impl Policy for Dover {
@@ -153,11 +158,18 @@ impl Policy for Dover {
         let k = greatest / smallest;
         *self = Self {
             threshold: 1.0 + k.sqrt(),
+            known: vec![u32::MAX; set.tasks.len()],
             ..Self::default()
         };
     }
 
     fn decide(&mut self, view: &View, plan: &mut Plan) {
+        let mut jobs = view.jobs.to_vec();
+        jobs.sort_unstable_by_key(|job| job.task);
+        let view = &View {
+            jobs: &jobs,
+            ..*view
+        };
         let now = view.now;
         let alive = |id: &JobId| find(view, *id).is_some();
         self.recent.retain(|s| alive(&s.job));
@@ -171,11 +183,8 @@ impl Policy for Dover {
             .jobs
             .iter()
             .filter(|job| {
-                let id = id_of(job);
-                self.current != Some(id)
-                    && !self.others.contains(&id)
-                    && !self.abandoned.contains(&id)
-                    && !self.recent.iter().any(|s| s.job == id)
+                let known = &mut self.known[job.task as usize];
+                std::mem::replace(known, job.index) != job.index
             })
             .collect();
         arrived.sort_by_key(|job| (job.deadline, job.task));

@@ -12,11 +12,13 @@ pub struct Edzl {
     best: Best<(bool, u64, bool, u64)>,
     /// The job of each task that was seen last, and whether it had any laxity then.
     seen: Vec<(u32, bool)>,
+    chosen: Vec<bool>,
 }
 
 impl Policy for Edzl {
     fn start(&mut self, set: &TaskSet, _cores: usize) {
         self.seen = vec![(u32::MAX, false); set.tasks.len()];
+        self.chosen = vec![false; set.tasks.len()];
     }
 
     fn decide(&mut self, view: &View, plan: &mut Plan) {
@@ -39,13 +41,20 @@ impl Policy for Edzl {
             Some((!urgent, deadline, !job.is_running(), queue))
         });
         // Those who wait from now on; some of them are running still.
+        let chosen = &mut self.chosen;
+        plan.entries()
+            .iter()
+            .for_each(|e| chosen[e.0 as usize] = true);
         let next = view
             .jobs
             .iter()
-            .filter(|job| plan.entries().iter().all(|e| e.0 != job.task))
+            .filter(|job| !chosen[job.task as usize])
             .map(|job| job.latest_start())
             .filter(|&at| at > view.now as i64)
             .min();
+        plan.entries()
+            .iter()
+            .for_each(|e| chosen[e.0 as usize] = false);
         if let Some(at) = next {
             plan.wake_at(at as u64);
         }

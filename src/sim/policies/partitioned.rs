@@ -4,14 +4,35 @@
 //! schedulability test).
 
 use super::{Plan, Policy, View};
-use crate::sim::engine::{CoreId, ReadyJob};
+use crate::sim::engine::{CoreId, ReadyJob, TaskId};
 use crate::sim::task::TaskSet;
+use crate::sim::time::{Ns, NEVER};
+
+/// One core and its policy, which is only asked when its own jobs have changed or
+/// the time has come that it named.
+struct Local {
+    policy: Box<dyn Policy>,
+    jobs: Vec<ReadyJob>,
+    seen: Vec<(TaskId, u32)>,
+    choice: Option<TaskId>,
+    wake: Ns,
+}
+
+impl Local {
+    fn has_changed(&self) -> bool {
+        self.jobs.len() != self.seen.len()
+            || self
+                .jobs
+                .iter()
+                .zip(&self.seen)
+                .any(|(job, seen)| (job.task, job.index) != *seen)
+    }
+}
 
 pub struct Partitioned {
     make: fn() -> Box<dyn Policy>,
-    locals: Vec<Box<dyn Policy>>,
+    locals: Vec<Local>,
     home: Vec<CoreId>,
-    jobs: Vec<ReadyJob>,
     plan: Plan,
 }
 
@@ -21,7 +42,6 @@ impl Partitioned {
             make,
             locals: Vec::new(),
             home: Vec::new(),
-            jobs: Vec::new(),
             plan: Plan::default(),
         }
     }
@@ -29,9 +49,17 @@ impl Partitioned {
 
 impl Policy for Partitioned {
     fn start(&mut self, set: &TaskSet, cores: usize) {
-        self.locals = (0..cores).map(|_| (self.make)()).collect();
-        for local in &mut self.locals {
-            local.start(set, 1);
+        self.locals.clear();
+        for _ in 0..cores {
+            let mut policy = (self.make)();
+            policy.start(set, 1);
+            self.locals.push(Local {
+                policy,
+                jobs: Vec::new(),
+                seen: Vec::new(),
+                choice: None,
+                wake: NEVER,
+            });
         }
         let mut heaviest_first: Vec<usize> = (0..set.tasks.len()).collect();
         heaviest_first.sort_by(|&a, &b| {
@@ -50,25 +78,30 @@ impl Policy for Partitioned {
     }
 
     fn decide(&mut self, view: &View, plan: &mut Plan) {
+        self.locals.iter_mut().for_each(|local| local.jobs.clear());
+        for job in view.jobs {
+            let home = self.home[job.task as usize] as usize;
+            self.locals[home].jobs.push(*job);
+        }
         for (core, local) in self.locals.iter_mut().enumerate() {
-            self.jobs.clear();
-            let home = &self.home;
-            self.jobs.extend(
-                view.jobs
-                    .iter()
-                    .filter(|job| home[job.task as usize] as usize == core),
-            );
-            let own = View {
-                cores: 1,
-                jobs: &self.jobs,
-                ..*view
-            };
-            self.plan.clear();
-            local.decide(&own, &mut self.plan);
-            if let Some(&(task, _)) = self.plan.entries().first() {
+            if local.wake <= view.now || local.has_changed() {
+                let own = View {
+                    cores: 1,
+                    jobs: &local.jobs,
+                    ..*view
+                };
+                self.plan.clear();
+                local.policy.decide(&own, &mut self.plan);
+                local.choice = self.plan.entries().first().map(|e| e.0);
+                local.wake = self.plan.wake();
+                local.seen.clear();
+                let ids = local.jobs.iter().map(|job| (job.task, job.index));
+                local.seen.extend(ids);
+            }
+            if let Some(task) = local.choice {
                 plan.run_on(task, core as CoreId);
             }
-            plan.wake_at(self.plan.wake());
+            plan.wake_at(local.wake);
         }
     }
 }
