@@ -435,11 +435,8 @@ void BPF_STRUCT_OPS(temponet_cgroup_move, struct task_struct *p, struct cgroup *
 {
 	struct task_ctx *tctx = task_ctx(p);
 
-	if (!tctx)
-		return;
-	/* Its rules are to be matched again. */
-	tctx->comm[0] = tctx->comm[1] = 0;
-	uncharge_cgroup(tctx, from);
+	if (tctx)
+		uncharge_cgroup(tctx, from);
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(temponet_init_task, struct task_struct *p,

@@ -35,49 +35,51 @@ static void declare(struct task_ctx *tctx, const struct temponet_hint *hint)
 	tctx->criticality = hint->criticality;
 }
 
-static bool cgroup_matches(struct task_struct *p, u32 i)
+/* Rules go by the unified hierarchy, whether or not it has the cpu controller. */
+static struct cgroup *unified_cgroup(struct task_struct *p)
 {
-	struct cgroup *cgrp, *up;
-	bool hit = false;
-	int level;
+	return BPF_CORE_READ(p, cgroups, dfl_cgrp);
+}
 
-	cgrp = scx_bpf_task_cgroup(p);
-	if (!cgrp)
-		return false;
+static bool cgroup_matches(struct cgroup *cgrp, u32 i)
+{
+	void *ancestors = (void *)cgrp + bpf_core_field_offset(struct cgroup, ancestors);
+	int level, depth = BPF_CORE_READ(cgrp, level);
 
-	bpf_for(level, 1, 9) {
+	bpf_for(level, 1, 17) {
 		u64 name[TN_CGROUP_LEN / 8] = {};
+		struct cgroup *up = NULL;
 		int w, differs = 0;
 
-		if (level > cgrp->level)
+		if (level > depth)
 			break;
-		up = bpf_cgroup_ancestor(cgrp, level);
+		bpf_probe_read_kernel(&up, sizeof(up), ancestors + level * sizeof(up));
 		if (!up)
 			break;
 		bpf_probe_read_kernel_str(name, sizeof(name), BPF_CORE_READ(up, kn, name));
-		bpf_cgroup_release(up);
 		for (w = 0; w < TN_CGROUP_LEN / 8; w++)
 			differs |= !!((name[w] ^ rules[i].cgroup[w]) & rules[i].cgroup_mask[w]);
-		if (!differs) {
-			hit = true;
-			break;
-		}
+		if (!differs)
+			return true;
 	}
-	bpf_cgroup_release(cgrp);
-	return hit;
+	return false;
 }
 
 /* Matching is repeated only when the name or the cgroup has changed. */
 static void match_rules(struct task_struct *p, struct task_ctx *tctx)
 {
+	struct cgroup *cgrp;
 	u64 comm[2];
 	int i;
 
 	if (!nr_rules)
 		return;
+	cgrp = unified_cgroup(p);
 	__builtin_memcpy(comm, p->comm, sizeof(comm));
-	if (comm[0] == tctx->comm[0] && comm[1] == tctx->comm[1])
+	if (comm[0] == tctx->comm[0] && comm[1] == tctx->comm[1] &&
+	    (u64)cgrp == tctx->matched_cgroup)
 		return;
+	tctx->matched_cgroup = (u64)cgrp;
 	tctx->comm[0] = comm[0];
 	tctx->comm[1] = comm[1];
 	tctx->by_rule = false;
@@ -89,7 +91,7 @@ static void match_rules(struct task_struct *p, struct task_ctx *tctx)
 		if (((comm[0] ^ rules[i].comm[0]) & rules[i].comm_mask[0]) |
 		    ((comm[1] ^ rules[i].comm[1]) & rules[i].comm_mask[1]))
 			continue;
-		if (rules[i].has_cgroup && !cgroup_matches(p, i))
+		if (rules[i].has_cgroup && !cgroup_matches(cgrp, i))
 			continue;
 		tctx->by_rule = true;
 		tctx->rule_background = rules[i].background;

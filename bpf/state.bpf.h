@@ -60,7 +60,9 @@ struct task_ctx {
 	u64 rel_deadline_ns;
 	u64 period_ns;
 	u64 params_at;
-	u64 comm[2]; /* the name that the rules were last matched against */
+	/* The name and cgroup that the rules were last matched against. */
+	u64 comm[2];
+	u64 matched_cgroup;
 	struct temponet_hint rule_hint;
 
 	/* Waiting and running. */

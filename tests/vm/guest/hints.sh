@@ -25,7 +25,7 @@ assert_match "$(scx_temponet hint --show --pid $sleeper)" 'no|nothing' "hint aft
 
 refused 2 'runtime' scx_temponet hint --runtime 50ms --deadline 40ms --period 40ms --pid $sleeper
 refused 2 'period' scx_temponet hint --runtime 1ms --period 0ms --pid $sleeper
-refused 2 'no such|does not exist|exist' scx_temponet hint --runtime 1ms --period 10ms --pid 4000000
+refused 2 'no task' scx_temponet hint --runtime 1ms --period 10ms --pid 4000000
 refused 2 '.' scx_temponet hint --runtime 1 --period 10ms --pid $sleeper
 
 # An ordinary user: its own tasks, within its share, and nobody else's.

@@ -38,7 +38,7 @@ if [[ -e /sys/fs/cgroup/cgroup.controllers ]] && grep -qw cpu /sys/fs/cgroup/cgr
     taskset -c 0 bash -c "echo \$\$ >/sys/fs/cgroup/light/cgroup.procs; $spin" & three=$!
     shared=$(ratio $one $two)
     kill $one $two $three
-    wait || true
+    wait $one $two $three || true
     rmdir /sys/fs/cgroup/heavy /sys/fs/cgroup/light
     assert_ge "$weight" 2.2 "weight 300 against 100"
     assert_le "$weight" 4.2 "weight 300 against 100"

@@ -24,7 +24,7 @@ for pid in "${poor[@]}"; do assert_ge "$(cpu_time "$pid")" 1 "CPU ticks of hog $
 # New tasks get in too.
 timeout 30 bash -c 'for ((i = 0; i < 20; i++)); do /bin/true; done' || fail "new tasks starved"
 kill "${greedy[@]}" "${poor[@]}"
-wait || true
+wait "${greedy[@]}" "${poor[@]}" || true
 sleep 2
 assert_ge "$(figure declared run_ms)" 10000 "CPU time of declared tasks (ms)"
 for class in declared inferred background late; do
