@@ -68,7 +68,7 @@ static u64 tier_key(const struct task_ctx *tctx, u32 tier)
 		return tctx->vtime;
 	/* Late tasks are brought back on time one after the other, those first
 	 * that release the most jobs. */
-	return tier == TN_LATE ? tctx->period_ns : tctx->deadline_at;
+	return tier == TN_LATE ? tctx->period_ns + tctx->tie : tctx->deadline_at;
 }
 
 static u64 task_urgency(const struct task_ctx *tctx, s32 cpu, u64 now)

@@ -450,6 +450,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(temponet_init_task, struct task_struct *p,
 	tctx->sleep = NEWBORN;
 	tctx->base = TN_INFERRED;
 	tctx->vtime = vclock;
+	tctx->tie = p->pid & 1023;
 	tctx->accounted_ns = p->se.sum_exec_runtime;
 	return 0;
 }

@@ -85,6 +85,7 @@ struct task_ctx {
 
 	u32 met;
 	u32 missed;
+	u32 tie; /* orders late tasks of the same period: one recovers, not none */
 };
 
 struct {

@@ -3,7 +3,8 @@
 # kept by the scheduler, refused where they would hurt others.
 . "$(dirname "$0")/lib.sh"
 
-as_nobody() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
+# An array and not a function, so that $! is the command and not a shell of root.
+as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 # refused STATUS PATTERN COMMAND...: one sentence, that status, no panic.
 refused() {
     local want=$1 pattern=$2 status=0 said
@@ -29,17 +30,17 @@ refused 2 'no task' scx_temponet hint --runtime 1ms --period 10ms --pid 4000000
 refused 2 '.' scx_temponet hint --runtime 1 --period 10ms --pid $sleeper
 
 # An ordinary user: its own tasks, within its share, and nobody else's.
-as_nobody sleep 60 &
+"${as_nobody[@]}" sleep 60 &
 own=$!
 sleep 0.2
-as_nobody scx_temponet hint --runtime 5ms --deadline 20ms --period 20ms --pid $own
-refused 1 'user|belong|own' as_nobody scx_temponet hint --runtime 1ms --period 10ms --pid $sleeper
-refused 1 'declared|would' as_nobody scx_temponet hint --runtime 19900us --period 20ms --pid $own
+"${as_nobody[@]}" scx_temponet hint --runtime 5ms --deadline 20ms --period 20ms --pid $own
+refused 1 'user|belong|own' "${as_nobody[@]}" scx_temponet hint --runtime 1ms --period 10ms --pid $sleeper
+refused 1 'declared|would' "${as_nobody[@]}" scx_temponet hint --runtime 19900us --period 20ms --pid $own
 
 # A job every 20 ms of well below its runtime, on an otherwise idle machine.
-as_nobody bash -c 'for ((i = 0; i < 100; i++)); do sleep 0.02; done' &
+"${as_nobody[@]}" bash -c 'for ((i = 0; i < 100; i++)); do sleep 0.02; done' &
 loop=$!
-as_nobody scx_temponet hint --runtime 5ms --deadline 20ms --period 20ms --pid $loop
+"${as_nobody[@]}" scx_temponet hint --runtime 5ms --deadline 20ms --period 20ms --pid $loop
 wait $loop
 kill $sleeper $own
 sleep 2

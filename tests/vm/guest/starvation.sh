@@ -4,9 +4,9 @@
 . "$(dirname "$0")/lib.sh"
 BOUND_MS=4000
 
-start_scheduler --stats 1 --hint-util-max 3
+start_scheduler --stats 1
 spin='while :; do :; done'
-for cpu in 0 1 0 1; do
+for cpu in 0 1; do
     taskset -c $cpu bash -c "$spin" &
     scx_temponet hint --runtime 9ms --deadline 10ms --period 10ms --pid $!
     greedy+=($!)
