@@ -45,11 +45,12 @@ static u32 task_tier(const struct task_ctx *tctx, s32 cpu, u64 now)
 	/*
 	 * The budget of this period is used up and the next one's is being eaten
 	 * ahead of time. For a declared task a little of that is a job that
-	 * overran: it yields to all who are within their budgets. As much again is
-	 * a hog that declared itself important.
+	 * overran: it yields to all who are within their budgets. A whole period
+	 * ahead is a hog that declared itself important.
 	 */
 	if (time_after(tctx->release_at, now + TN_CLOCK_SKEW))
-		return tctx->base == TN_INFERRED || tctx->burst_exec_ns > 2 * tctx->runtime_ns ?
+		return tctx->base == TN_INFERRED ||
+				       time_after(tctx->release_at, now + tctx->period_ns) ?
 			       TN_BACKGROUND :
 			       TN_INFERRED;
 

@@ -15,7 +15,7 @@ refused() {
 }
 
 refused 2 'not running|is scx_temponet' scx_temponet hint --runtime 1ms --period 10ms --pid $$
-start_scheduler --stats 1
+start_scheduler --stats 1 --hint-util-user 0.3
 
 scx_temponet hint --runtime 10ms --deadline 40ms --period 40ms -- sleep 60 &
 sleeper=$!
