@@ -69,7 +69,10 @@ static u64 tier_key(const struct task_ctx *tctx, u32 tier)
 		return tctx->vtime;
 	/* Late tasks are brought back on time one after the other, those first
 	 * that release the most jobs. */
-	return tier == TN_LATE ? tctx->period_ns + tctx->tie : tctx->deadline_at;
+	if (tier == TN_LATE)
+		return tctx->period_ns + tctx->tie;
+	/* A deadline many seconds away is no reason to wait for as long. */
+	return MIN(tctx->deadline_at, tctx->release_at + TN_STARVE_BOUND / 2);
 }
 
 static u64 task_urgency(const struct task_ctx *tctx, s32 cpu, u64 now)

@@ -513,5 +513,5 @@ SCX_OPS_DEFINE(temponet_ops,
 	       .disable			= (void *)temponet_disable,
 	       .init			= (void *)temponet_init,
 	       .exit			= (void *)temponet_exit,
-	       .timeout_ms		= 10000,
+	       .timeout_ms		= 20000,
 	       .name			= "temponet");

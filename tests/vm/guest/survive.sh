@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 
 start_scheduler --stats 1
-stress-ng --quiet --cpu 2 --switch 1 --timer 1 --timeout 60s &
+stress-ng --quiet --cpu 2 --switch 1 --timer 1 --timeout 90s &
 load=$!
 
 status=0
@@ -13,7 +13,7 @@ said=$(scx_temponet 2>&1) || status=$?
 assert_match "$said" 'end that one first' "what the second one was told"
 
 kill -STOP "$scheduler_pid"
-sleep 12 # longer than the watchdog allows a task to wait
+sleep 22 # longer than the watchdog allows a task to wait
 assert_eq "$(scx_state)" enabled "state with the program stopped"
 # Tasks are still scheduled: this one gets its turn among the hogs.
 timeout 60 bash -c 'for ((i = 0; i < 40; i++)); do sleep 0.001; done' || fail "a short task starved"
