@@ -33,6 +33,7 @@ fn jobs(n: usize, load: f64) -> Vec<Job> {
         .map(|_| Job {
             deadline_ns: 10_000_000 + next(90_000_000) as i64,
             remaining_ns: 1 + next(2 * mean_ns) as i64,
+            spread_ns: 0,
             criticality: next(10) as u8 / 9,
             last_cpu: Some(next(CPUS as u64) as CpuId),
             allowed: match next(10) {
@@ -95,7 +96,7 @@ fn mapping_sinkhorn(bencher: Bencher, n: usize) {
 
 fn tokenize(bencher: Bencher, n: usize, slack: Quantiser) {
     let work = Quantiser::log(100_000, 100_000_000, 8).unwrap();
-    let tokenizer = Tokenizer::new(slack, work, 2).unwrap();
+    let tokenizer = Tokenizer::new(slack, work, 2, 4).unwrap();
     let jobs = jobs(n, 0.5);
     let mut set = TokenSet::default();
     bencher.bench_local(|| {

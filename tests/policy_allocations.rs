@@ -35,6 +35,7 @@ fn jobs(n: u64, seed: u64) -> Vec<Job> {
             Job {
                 deadline_ns: (draw % 80_000_000) as i64,
                 remaining_ns: (draw / 7 % 3_000_000) as i64,
+                spread_ns: (draw / 11 % 3_000_000) as i64,
                 criticality: (draw % 3) as u8,
                 last_cpu: Some((draw % 8) as CpuId),
                 allowed: match draw % 5 {

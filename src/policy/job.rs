@@ -23,6 +23,9 @@ pub struct Job {
     /// What it still needs, known or estimated. Zero or less says that the
     /// estimate is used up and the job is not done.
     pub remaining_ns: i64,
+    /// How far off that may be: the standard deviation of the task's past
+    /// jobs; 0 where the work is known.
+    pub spread_ns: i64,
     /// 0 for ordinary work, more for work that matters more.
     pub criticality: u8,
     /// Where it ran last; moving it elsewhere costs the migration price.

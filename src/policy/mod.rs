@@ -16,6 +16,7 @@
 
 pub mod diagnostics;
 pub mod mapping;
+pub mod network;
 pub mod shield;
 pub mod tokenizer;
 

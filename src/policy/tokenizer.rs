@@ -12,6 +12,11 @@ pub const SLACK_LEVELS: (usize, usize) = (8, 256);
 /// Work bins are coarse on purpose: every one multiplies the distinct tokens,
 /// and with them the cost of an inference.
 pub const WORK_LEVELS: (usize, usize) = (1, 64);
+/// Spread of the work in hundredths of what is left, where doubt rises by a
+/// level. A job that outlived its estimate is as doubtful as it gets.
+const DOUBT_EDGES: [i64; 3] = [5, 25, 75];
+/// 1 for none.
+pub const DOUBT_LEVELS: (usize, usize) = (1, 1 + DOUBT_EDGES.len());
 
 /// What the network sees of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -24,6 +29,8 @@ pub enum Token {
         work: u8,
         /// Criticality, capped at the highest class the model knows.
         class: u8,
+        /// How little is known of the work: 0 for known.
+        doubt: u8,
     },
 }
 
@@ -44,14 +51,17 @@ pub struct Tokenizer {
     slack: Quantiser,
     work: Quantiser,
     classes: u8,
+    doubts: u8,
 }
 
 impl Tokenizer {
-    /// `classes` is the number of criticality classes told apart, 1 for none.
+    /// `classes` is the number of criticality classes told apart and `doubts`
+    /// the levels of doubt about the work, 1 for none.
     pub fn new(
         slack: Quantiser,
         work: Quantiser,
         classes: u8,
+        doubts: u8,
     ) -> Result<Tokenizer, QuantiserError> {
         slack.require_levels(SLACK_LEVELS.0, SLACK_LEVELS.1)?;
         work.require_levels(WORK_LEVELS.0, WORK_LEVELS.1)?;
@@ -59,6 +69,7 @@ impl Tokenizer {
             slack,
             work,
             classes: classes.max(1),
+            doubts: doubts.clamp(DOUBT_LEVELS.0 as u8, DOUBT_LEVELS.1 as u8),
         })
     }
 
@@ -74,6 +85,10 @@ impl Tokenizer {
         self.classes as usize
     }
 
+    pub fn doubts(&self) -> usize {
+        self.doubts as usize
+    }
+
     /// Slack bins as tokens count them: the paper's Q and one for slack < 0.
     pub fn slack_bins(&self) -> usize {
         self.slack.levels() + 1
@@ -81,7 +96,7 @@ impl Tokenizer {
 
     /// How many different tokens there are, idle included.
     pub fn vocabulary(&self) -> usize {
-        1 + self.slack_bins() * self.work.levels() * self.classes()
+        1 + self.slack_bins() * self.work.levels() * self.classes() * self.doubts()
     }
 
     pub fn token(&self, job: &Job, now_ns: i64) -> Token {
@@ -92,10 +107,12 @@ impl Tokenizer {
     pub fn index_of(&self, token: Token) -> usize {
         match token {
             Token::Idle => 0,
-            Token::Job { slack, work, class } => {
-                1 + (slack as usize * self.work.levels() + work as usize) * self.classes()
-                    + class as usize
-            }
+            Token::Job {
+                slack,
+                work,
+                class,
+                doubt,
+            } => self.place(slack.into(), work.into(), class.into(), doubt.into()),
         }
     }
 
@@ -103,12 +120,33 @@ impl Tokenizer {
         let Some(place) = index.checked_sub(1) else {
             return Token::Idle;
         };
-        let (row, class) = (place / self.classes(), place % self.classes());
+        let (rest, doubt) = (place / self.doubts(), place % self.doubts());
+        let (row, class) = (rest / self.classes(), rest % self.classes());
         Token::Job {
             slack: (row / self.work.levels()) as u16,
             work: (row % self.work.levels()) as u8,
             class: class as u8,
+            doubt: doubt as u8,
         }
+    }
+
+    #[inline]
+    fn place(&self, slack: usize, work: usize, class: usize, doubt: usize) -> usize {
+        let row = slack * self.work.levels() + work;
+        1 + (row * self.classes() + class) * self.doubts() + doubt
+    }
+
+    #[inline]
+    fn doubt(&self, job: &Job) -> usize {
+        if self.doubts == 1 || job.spread_ns <= 0 && job.remaining_ns > 0 {
+            return 0;
+        }
+        let spread = job.spread_ns.saturating_mul(100);
+        let over = |&&edge: &&i64| spread >= job.remaining_ns.saturating_mul(edge);
+        DOUBT_EDGES[..self.doubts() - 1]
+            .iter()
+            .take_while(over)
+            .count()
     }
 
     #[inline]
@@ -120,7 +158,7 @@ impl Tokenizer {
             1 + self.slack.bin(slack.0)
         };
         let class = job.criticality.min(self.classes - 1) as usize;
-        1 + (bin * self.work.levels() + self.work.bin(job.work_ns())) * self.classes() + class
+        self.place(bin, self.work.bin(job.work_ns()), class, self.doubt(job))
     }
 
     /// Tokens of all jobs, gathered into `set`.
@@ -138,11 +176,11 @@ impl Tokenizer {
 
 impl Default for Tokenizer {
     /// 64 slack bins from 50 µs to 2 s, 8 work bins from 100 µs to 100 ms,
-    /// two criticality classes. A model brings its own.
+    /// two criticality classes and all levels of doubt. A model brings its own.
     fn default() -> Tokenizer {
         let slack = Quantiser::log(50_000, 2_000_000_000, 64).expect("ascending edges");
         let work = Quantiser::log(100_000, 100_000_000, 8).expect("ascending edges");
-        Tokenizer::new(slack, work, 2).expect("levels within limits")
+        Tokenizer::new(slack, work, 2, DOUBT_LEVELS.1 as u8).expect("levels within limits")
     }
 }
 
@@ -152,13 +190,14 @@ struct Stored {
     slack: Quantiser,
     work: Quantiser,
     classes: u8,
+    doubts: u8,
 }
 
 impl TryFrom<Stored> for Tokenizer {
     type Error = QuantiserError;
 
     fn try_from(stored: Stored) -> Result<Tokenizer, QuantiserError> {
-        Tokenizer::new(stored.slack, stored.work, stored.classes)
+        Tokenizer::new(stored.slack, stored.work, stored.classes, stored.doubts)
     }
 }
 
@@ -168,6 +207,7 @@ impl From<Tokenizer> for Stored {
             slack: tokenizer.slack,
             work: tokenizer.work,
             classes: tokenizer.classes,
+            doubts: tokenizer.doubts,
         }
     }
 }

@@ -52,6 +52,7 @@ mod tests {
         let job = |deadline_ns| Job {
             deadline_ns,
             remaining_ns: 1,
+            spread_ns: 0,
             criticality: 0,
             last_cpu: None,
             allowed: CpuMask::ALL,

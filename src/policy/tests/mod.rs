@@ -26,6 +26,7 @@ pub fn job(deadline_ns: i64, remaining_ns: i64) -> Job {
     Job {
         deadline_ns,
         remaining_ns,
+        spread_ns: 0,
         criticality: 0,
         last_cpu: None,
         allowed: CpuMask::ALL,
@@ -59,10 +60,12 @@ pub fn any_mask(cpus: usize) -> impl Strategy<Value = CpuMask> {
 
 pub fn any_job(cpus: usize) -> impl Strategy<Value = Job> {
     let last_cpu = prop::option::of(0..cpus as CpuId + 2);
-    (any_time(), any_time(), 0u8..4, last_cpu, any_mask(cpus)).prop_map(
-        |(deadline_ns, remaining_ns, criticality, last_cpu, allowed)| Job {
+    let times = (any_time(), any_time(), any_time());
+    (times, 0u8..4, last_cpu, any_mask(cpus)).prop_map(
+        |((deadline_ns, remaining_ns, spread_ns), criticality, last_cpu, allowed)| Job {
             deadline_ns,
             remaining_ns,
+            spread_ns,
             criticality,
             last_cpu,
             allowed,

@@ -19,8 +19,11 @@ fn any_tokenizer() -> impl Strategy<Value = Tokenizer> {
         any_quantiser(8usize..=256),
         any_quantiser(1usize..=64),
         1u8..4,
+        1u8..=4,
     )
-        .prop_map(|(slack, work, classes)| Tokenizer::new(slack, work, classes).unwrap())
+        .prop_map(|(slack, work, classes, doubts)| {
+            Tokenizer::new(slack, work, classes, doubts).unwrap()
+        })
 }
 
 fn slack_bin(token: Token) -> u16 {
@@ -121,6 +124,27 @@ proptest! {
             prop_assert_eq!(*score, slot as f32);
         }
     }
+}
+
+#[test]
+fn doubt_rises_with_the_spread_and_is_greatest_past_the_estimate() {
+    let tokenizer = Tokenizer::default();
+    let doubt = |remaining_ns, spread_ns| match tokenizer.token(
+        &Job {
+            spread_ns,
+            ..job(100_000_000, remaining_ns)
+        },
+        0,
+    ) {
+        Token::Job { doubt, .. } => doubt,
+        Token::Idle => panic!("a job has no idle token"),
+    };
+    let ms = 1_000_000;
+    assert_eq!(
+        [0, 1, 3, 9].map(|spread| doubt(10 * ms, spread * ms)),
+        [0, 1, 2, 3]
+    );
+    assert_eq!((doubt(0, 0), doubt(-1, 5)), (3, 3));
 }
 
 #[test]
