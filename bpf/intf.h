@@ -62,11 +62,13 @@ enum temponet_times {
 	TN_AGING = 1000 * TN_MSEC,
 
 	/*
-	 * A CPU whose jobs have not all been served for so long is overloaded: only
-	 * then do hopeless jobs step aside. Without overload they catch up soonest,
-	 * and disturb least, where their deadline puts them: in front.
+	 * A CPU whose jobs have not all been served for so long, and so many of them
+	 * late in that time, is overloaded: only then do hopeless jobs step aside.
+	 * Without overload they catch up soonest, and disturb least, where their
+	 * deadline puts them: in front.
 	 */
 	TN_OVERLOAD_AFTER = 100 * TN_MSEC,
+	TN_OVERLOAD_LATE = 3,
 
 	/* Estimated deadlines stay within these. */
 	TN_INFERRED_DEADLINE_MIN = 1 * TN_MSEC,

@@ -31,6 +31,12 @@ static u64 remaining(const struct task_ctx *tctx)
 	return work > tctx->exec_ns ? work - tctx->exec_ns : 0;
 }
 
+/* What a job of this task costs: in overload the cheapest are worth most. */
+static u64 job_cost(const struct task_ctx *tctx)
+{
+	return tctx->samples >= 4 ? MIN(tctx->runtime_ns, tctx->burst_ns) : tctx->runtime_ns;
+}
+
 static s64 slack(const struct task_ctx *tctx, u64 now)
 {
 	return (s64)(tctx->deadline_at - now - remaining(tctx));
@@ -67,10 +73,10 @@ static u64 tier_key(const struct task_ctx *tctx, u32 tier)
 {
 	if (tier == TN_BACKGROUND)
 		return tctx->vtime;
-	/* Late tasks are brought back on time one after the other, those first
-	 * that release the most jobs. */
+	/* Late tasks are brought back on time one after the other, the cheapest
+	 * first: that is the most jobs on time for the work. */
 	if (tier == TN_LATE)
-		return tctx->period_ns + tctx->tie;
+		return job_cost(tctx) + tctx->tie;
 	/* A deadline many seconds away is no reason to wait for as long. */
 	return MIN(tctx->deadline_at, tctx->release_at + TN_STARVE_BOUND / 2);
 }
@@ -135,6 +141,13 @@ static void complete_job(struct task_struct *p, struct task_ctx *tctx, u64 end)
 	note_miss(p, tctx, late, end);
 }
 
+/* A job ended on this CPU: was it late? */
+static void note_end(const struct task_ctx *tctx, u64 end)
+{
+	if (tctx->open && time_after(end, tctx->deadline_at))
+		cpu_ctx(bpf_get_smp_processor_id())->late_jobs++;
+}
+
 static void open_job(struct task_ctx *tctx)
 {
 	tctx->open = true;
@@ -181,6 +194,7 @@ static bool job_continues(const struct task_ctx *tctx, u64 now)
 /* The budget is used up: this job ends at @end, its successor begins. */
 static void roll_job(struct task_struct *p, struct task_ctx *tctx, u64 budget, u64 end)
 {
+	note_end(tctx, end);
 	complete_job(p, tctx, end);
 	this_stats()->rollovers++;
 	tctx->release_at += tctx->period_ns;

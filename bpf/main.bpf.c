@@ -170,6 +170,7 @@ void BPF_STRUCT_OPS(temponet_enqueue, struct task_struct *p, u64 enq_flags)
 static void shed(s32 cpu, u32 dom, struct task_ctx *prev, u64 now)
 {
 	u64 left = prev ? remaining(prev) : 0, deadline = prev ? prev->deadline_at : 0;
+	u64 cost = prev ? job_cost(prev) : 0;
 	int i;
 
 	bpf_for(i, 0, SHED_MAX) {
@@ -180,10 +181,14 @@ static void shed(s32 cpu, u32 dom, struct task_ctx *prev, u64 now)
 			break;
 		if (shed == SHED_PREV) {
 			left = 0;
+			cost = 0;
 			if (prev)
 				prev->dropped = true;
 		}
 	}
+	if ((shed_dearest(dom, cost, now) ?: shed_dearest(cpu_lane(cpu), cost, now)) == SHED_PREV &&
+	    prev)
+		prev->dropped = true;
 }
 
 void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
@@ -218,7 +223,7 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 	}
 
 	if (!declared && !inferred && !shared->nr[TN_LATE] && !own->nr[TN_LATE]) {
-		cpu_ctx(cpu)->drained_at = now ?: scx_bpf_now();
+		set_drained(cpu, now ?: scx_bpf_now());
 	} else if (declared && overloaded(cpu, now)) {
 		shed(cpu, dom, urgency_tier(prev_urg) == TN_DECLARED ? tctx : NULL, now);
 		if (tctx)
@@ -260,14 +265,13 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 {
 	struct task_ctx *tctx = task_ctx(p);
 	struct temponet_class_stats *stats;
-	struct cpu_ctx *cpuc;
+	s32 cpu = bpf_get_smp_processor_id(), queue;
+	struct cpu_ctx *cpuc = cpu_ctx(cpu);
 	u64 now, wait;
-	s32 queue;
 	u32 tier;
 
 	if (!tctx)
 		return;
-	cpuc = cpu_ctx(bpf_get_smp_processor_id());
 	tier = tctx->run_tier;
 	cpuc->urgency = urgency(tier, tier_key(tctx, tier));
 	stats = class_stats(tier);
@@ -287,21 +291,15 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 			cpuc->hog_since = now;
 		if (tier == TN_BACKGROUND)
 			advance_vclock(tctx->vtime, now);
+	} else if (outranked(cpu, dom_of(cpu), cpuc->urgency)) {
+		/* It was given an idle CPU, and before it came here somebody more
+		 * urgent woke up, who had nobody to push aside yet. */
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	}
 	if (cpuc->bound_turn) {
 		cpuc->bound_turn = 0;
 		scx_bpf_task_set_slice(p, TN_SLICE_BOUND);
 	}
-}
-
-/* Is anything waiting on @cpu that the running tier should yield to? */
-static bool outranked(s32 cpu, u32 dom, u32 tier)
-{
-	struct lane *shared = lane(dom), *own = lane(cpu_lane(cpu));
-
-	if (tier >= TN_INFERRED && (shared->nr[TN_DECLARED] | own->nr[TN_DECLARED]))
-		return true;
-	return tier >= TN_BACKGROUND && (shared->nr[TN_INFERRED] | own->nr[TN_INFERRED]);
 }
 
 /*
@@ -367,7 +365,7 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 		weigh_hog(p, tctx);
 	cpu_ctx(cpu)->urgency = urgency(tier, tier_key(tctx, tier));
 
-	if (deadline != tctx->deadline_at || outranked(cpu, dom, tier) ||
+	if (deadline != tctx->deadline_at || outranked(cpu, dom, cpu_ctx(cpu)->urgency) ||
 	    bound_due(cpu, dom, now) ||
 	    (tier != TN_DECLARED && scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu)))
 		scx_bpf_task_set_slice(p, 0);
@@ -388,12 +386,13 @@ void BPF_STRUCT_OPS(temponet_stopping, struct task_struct *p, bool runnable)
 	/* The job is done, unless the next wake-up finds that it goes on. */
 	tctx->slept_at = scx_bpf_now();
 	tctx->sleep = ASLEEP;
+	note_end(tctx, tctx->slept_at);
 }
 
 /* The idle loop has nothing to lose. */
 void BPF_STRUCT_OPS(temponet_update_idle, s32 cpu, bool idle)
 {
-	cpu_ctx(cpu)->drained_at = scx_bpf_now();
+	set_drained(cpu, scx_bpf_now());
 	if (idle)
 		cpu_ctx(cpu)->urgency = URGENCY_IDLE;
 }

@@ -28,6 +28,10 @@ static bool hint_valid(const struct temponet_hint *hint)
 
 static void declare(struct task_ctx *tctx, const struct temponet_hint *hint)
 {
+	/* What it did before, starting up perhaps, tells nothing of its jobs. */
+	if (tctx->base != TN_DECLARED || tctx->runtime_ns != hint->runtime_ns ||
+	    tctx->period_ns != hint->period_ns)
+		tctx->samples = 0;
 	tctx->base = TN_DECLARED;
 	tctx->runtime_ns = hint->runtime_ns;
 	tctx->rel_deadline_ns = hint->deadline_ns;
@@ -104,13 +108,14 @@ static void match_rules(struct task_struct *p, struct task_ctx *tctx)
 	}
 }
 
-static void ewma(u64 *mean, u64 *dev, u64 sample)
+/* A plain mean of the first @window samples, a running one from there on. */
+static void ewma(u64 *mean, u64 *dev, u64 sample, s64 window)
 {
 	s64 diff = (s64)(sample - *mean);
 	s64 off = (diff < 0 ? -diff : diff) - (s64)*dev;
 
-	*mean += diff / 8;
-	*dev += off / 8;
+	*mean += diff / window;
+	*dev += off / window;
 }
 
 static bool steady(const struct task_ctx *tctx)
@@ -120,8 +125,8 @@ static bool steady(const struct task_ctx *tctx)
 
 /*
  * One more wake-up interval and burst. A task that was behind did not sleep
- * between its jobs: where the rhythm was steady before, an interval of about n
- * periods is n jobs, not a slower task.
+ * between its jobs: where the period is declared, or the rhythm was steady before,
+ * an interval of about n periods is n jobs, not a slower task.
  */
 static void learn(struct task_ctx *tctx, u64 now)
 {
@@ -131,22 +136,27 @@ static void learn(struct task_ctx *tctx, u64 now)
 	tctx->burst_exec_ns = 0;
 	if (!tctx->woke_at || !burst)
 		goto out;
+	/* Many begin with a long sleep that has nothing to do with their rhythm. */
+	if (tctx->samples < 4 && interval < tctx->interval_ns / 4)
+		tctx->samples = 0;
 	if (!tctx->samples) {
 		tctx->interval_ns = interval;
 		tctx->interval_dev_ns = interval / 2;
 		tctx->burst_ns = burst;
 		tctx->burst_dev_ns = burst / 2;
 	} else {
-		u64 period = tctx->interval_ns;
+		bool declared = tctx->base == TN_DECLARED;
+		u64 period = declared ? tctx->period_ns : tctx->interval_ns;
+		u64 window = MIN(tctx->samples + 1, 8);
 
-		if (period && interval > period + period / 2 && steady(tctx)) {
+		if (period && interval > period + period / 2 && (declared || steady(tctx))) {
 			u64 n = (interval + period / 2) / period;
 
 			interval /= n;
 			burst /= n;
 		}
-		ewma(&tctx->interval_ns, &tctx->interval_dev_ns, interval);
-		ewma(&tctx->burst_ns, &tctx->burst_dev_ns, burst);
+		ewma(&tctx->interval_ns, &tctx->interval_dev_ns, interval, window);
+		ewma(&tctx->burst_ns, &tctx->burst_dev_ns, burst, window);
 	}
 	if (tctx->samples < 1000000)
 		tctx->samples++;

@@ -78,6 +78,21 @@ static __always_inline s32 find_victim(const struct task_struct *p, s32 cpu, u32
 	return victim;
 }
 
+/* Does anything wait that @cpu should run instead of what has urgency @urg? */
+static bool outranked(s32 cpu, u32 dom, u64 urg)
+{
+	struct lane *shared = lane(dom), *own = lane(cpu_lane(cpu));
+	u32 tier = urgency_tier(urg), first = TN_DECLARED;
+	u64 key;
+
+	if (!(shared->nr[TN_DECLARED] | own->nr[TN_DECLARED]))
+		return tier >= TN_BACKGROUND && (shared->nr[TN_INFERRED] | own->nr[TN_INFERRED]);
+	if (tier != TN_DECLARED)
+		return true;
+	key = MIN(head_key(queue_id(dom, first)), head_key(queue_id(cpu_lane(cpu), first)));
+	return key != ~0ULL && urgency(first, key) < urg;
+}
+
 static void preempt(s32 cpu, u64 urg)
 {
 	/* Spoken for: the next one to look finds another victim. */

@@ -207,6 +207,49 @@ __weak int shed_load(u32 lane_id, u32 servers, u64 prev_left, u64 prev_deadline,
 }
 
 /*
+ * A late task that costs less per job than one that is kept on time is worth
+ * more: the dearest of those makes room for it, until it has caught up.
+ */
+__weak int shed_dearest(u32 lane_id, u64 prev_cost, u64 now)
+{
+	u32 late = queue_id(lane_id, TN_LATE), from = queue_id(lane_id, TN_DECLARED);
+	u32 victim = 0, scanned = 0;
+	struct task_struct *p;
+	struct task_ctx *tctx;
+	u64 dearest = 0;
+
+	if (!*queue_len(late))
+		return SHED_NONE;
+	bpf_for_each(scx_dsq, p, late, 0) {
+		tctx = task_ctx(p);
+		if (!tctx)
+			break;
+		dearest = job_cost(tctx) * 9 / 8;
+		break;
+	}
+	if (!dearest)
+		return SHED_NONE;
+	bpf_for_each(scx_dsq, p, from, 0) {
+		tctx = task_ctx(p);
+		if (!tctx)
+			break;
+		if (job_cost(tctx) > dearest) {
+			dearest = job_cost(tctx);
+			victim = p->pid;
+		}
+		if (++scanned >= SHED_SCAN)
+			break;
+	}
+	if (prev_cost > dearest)
+		return SHED_PREV;
+	if (!victim)
+		return SHED_NONE;
+	this_stats()->hopeless++;
+	move_to_late(lane_id, victim, now);
+	return SHED_QUEUED;
+}
+
+/*
  * Has the queue waited its bound? The more wait in it, the more often it gets a
  * turn, so that each of them has one within TN_STARVE_BOUND.
  */

@@ -124,6 +124,7 @@ static u32 urgency_tier(u64 urg)
 struct cpu_ctx {
 	u64 urgency; /* of what it runs */
 	u64 drained_at; /* last time no job waited for it */
+	u32 late_jobs; /* that ended since */
 	u64 hog_since; /* when it began to run a task of the lower tiers */
 	u32 late_turn; /* late and background take turns */
 	u32 bound_turn; /* the next task runs on behalf of the bound */
@@ -139,9 +140,20 @@ static struct cpu_ctx *cpu_ctx(s32 cpu)
 	return &cpu_ctxs[bounded(cpu, TN_MAX_CPUS)];
 }
 
+static void set_drained(s32 cpu, u64 now)
+{
+	cpu_ctx(cpu)->drained_at = now;
+	cpu_ctx(cpu)->late_jobs = 0;
+}
+
+/*
+ * A CPU that is busy for long may be so within its capacity, and a job may be
+ * late for a passing reason. Both together, again and again, is overload.
+ */
 static bool overloaded(s32 cpu, u64 now)
 {
-	return time_after(now, cpu_ctx(cpu)->drained_at + TN_OVERLOAD_AFTER);
+	return cpu_ctx(cpu)->late_jobs >= TN_OVERLOAD_LATE &&
+	       time_after(now, cpu_ctx(cpu)->drained_at + TN_OVERLOAD_AFTER);
 }
 
 static struct temponet_cpu_stats *this_stats(void)

@@ -35,6 +35,7 @@ run() {
             stop_scheduler
         fi
     ) >/tmp/run.log 2>&1 || cp /tmp/run.log "/out/$name/failed"
+    if [[ -n $scheduler ]]; then cp "$SCHEDULER_LOG" "/out/$name/scheduler.log"; fi
     # Real-time throttling as the kernel has it, whatever the run set.
     sysctl -q -w kernel.sched_rt_runtime_us=950000
 }
