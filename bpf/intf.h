@@ -53,9 +53,10 @@ enum temponet_times {
 	 * No runnable task waits longer than this (docs/scheduler.md has the
 	 * argument, tests/vm the test): each queue with n waiting tasks is served
 	 * at least once per min(TN_SERVE_EVERY, TN_STARVE_BOUND / 2 / n), whatever
-	 * stands above it.
+	 * stands above it, and no more than once per TN_SERVE_LEAST.
 	 */
 	TN_SERVE_EVERY = 250 * TN_MSEC,
+	TN_SERVE_LEAST = 5 * TN_MSEC,
 	/* What such a turn lasts, rounded up to the tick. */
 	TN_SLICE_BOUND = 1 * TN_MSEC,
 	/* A fair-share hog of low weight is aged to the front within this. */
@@ -76,6 +77,8 @@ enum temponet_times {
 	/* What a task may run before we know anything about it. */
 	TN_NEWCOMER_BUDGET = 50 * TN_MSEC,
 	TN_NEWCOMER_DEADLINE = 40 * TN_MSEC,
+	/* With so many jobs waiting per CPU newcomers are background. */
+	TN_CROWD = 8,
 	/* Between two estimated deadlines, less difference than this is not worth
 	 * a context switch. */
 	TN_INFERRED_PREEMPT_MARGIN = 3 * TN_MSEC,

@@ -227,6 +227,14 @@ static void wake_job(struct task_struct *p, struct task_ctx *tctx, u64 now)
 	release_job(tctx, now);
 }
 
+/* Not a job after all: neither met nor missed. */
+static void demote(struct task_ctx *tctx)
+{
+	tctx->demoted = true;
+	tctx->open = false;
+	this_stats()->demotions++;
+}
+
 /*
  * A job may run over its budget by this part before that counts as the next
  * job: boundaries and clocks are never exact.
@@ -243,12 +251,8 @@ static void settle_budget(struct task_struct *p, struct task_ctx *tctx)
 
 	/* Without a rhythm there is no next job to go on with. */
 	if (tctx->base == TN_INFERRED && !steady(tctx)) {
-		if (tctx->exec_ns > tctx->budget_ns) {
-			/* Not a job after all: neither met nor missed. */
-			tctx->demoted = true;
-			tctx->open = false;
-			this_stats()->demotions++;
-		}
+		if (tctx->exec_ns > tctx->budget_ns)
+			demote(tctx);
 		return;
 	}
 

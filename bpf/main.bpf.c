@@ -58,6 +58,10 @@ static __always_inline s32 queue_task(struct task_struct *p, struct task_ctx *tc
 	u64 urg;
 	s32 victim;
 
+	if (tier == TN_INFERRED && crowded(dom_of(cpu), tctx)) {
+		demote(tctx);
+		tier = tctx->run_tier = TN_BACKGROUND;
+	}
 	if (tier == TN_BACKGROUND) {
 		weigh_hog(p, tctx);
 		place_hog(tctx);
@@ -217,7 +221,6 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 		now = now ?: scx_bpf_now();
 		if (serve_bound(cpu, dom, now)) {
 			this_stats()->dispatches[TN_SRC_BOUND]++;
-			cpu_ctx(cpu)->bound_turn = 1;
 			return;
 		}
 	}
@@ -291,7 +294,7 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 			cpuc->hog_since = now;
 		if (tier == TN_BACKGROUND)
 			advance_vclock(tctx->vtime, now);
-	} else if (outranked(cpu, dom_of(cpu), cpuc->urgency)) {
+	} else if (!is_cpu_kthread(p) && outranked(cpu, dom_of(cpu), cpuc->urgency)) {
 		/* It was given an idle CPU, and before it came here somebody more
 		 * urgent woke up, who had nobody to push aside yet. */
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);

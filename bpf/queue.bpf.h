@@ -251,7 +251,8 @@ __weak int shed_dearest(u32 lane_id, u64 prev_cost, u64 now)
 
 /*
  * Has the queue waited its bound? The more wait in it, the more often it gets a
- * turn, so that each of them has one within TN_STARVE_BOUND.
+ * turn, so that each of them has one within TN_STARVE_BOUND; but not so often
+ * that a crowd of them would take the CPU from all others.
  */
 static bool queue_due(u32 queue, u64 now, u32 servers)
 {
@@ -262,11 +263,9 @@ static bool queue_due(u32 queue, u64 now, u32 servers)
 	waited = since(now, *queue_served_at(queue));
 	if (waited < 2 * TN_MSEC)
 		return false;
-	every = MIN(every, TN_STARVE_BOUND / 2 / nr);
+	every = MIN(every, MAX(TN_STARVE_BOUND / 2 / nr, TN_SERVE_LEAST));
 	return waited * servers >= every;
 }
-
-#define OLDEST_SCAN 256
 
 /* The task of @queue that waits longest runs on @cpu next, if it may. */
 __weak int take_oldest(u32 queue, s32 cpu)
@@ -274,7 +273,7 @@ __weak int take_oldest(u32 queue, s32 cpu)
 	struct task_struct *p;
 	struct task_ctx *tctx;
 	u64 oldest = ~0ULL;
-	u32 pid = 0, scanned = 0;
+	u32 pid = 0;
 	bool moved = false;
 
 	bpf_for_each(scx_dsq, p, queue, SCX_DSQ_ITER_REV) {
@@ -283,8 +282,6 @@ __weak int take_oldest(u32 queue, s32 cpu)
 			oldest = tctx->queued_at;
 			pid = p->pid;
 		}
-		if (++scanned >= OLDEST_SCAN)
-			break;
 	}
 	if (!pid)
 		return false;
@@ -303,7 +300,9 @@ static bool take_due(u32 queue, s32 cpu, u64 now, u32 servers)
 		return false;
 	/* Claim the turn first: one CPU is enough. */
 	*queue_served_at(queue) = now;
-	if (queue % TN_NR_TIERS == TN_LATE)
+	/* By virtual time hogs take turns. Jobs do not: after its turn the first of
+	 * them is still the first. */
+	if (queue % TN_NR_TIERS != TN_BACKGROUND)
 		return take_oldest(queue, cpu);
 	return scx_bpf_dsq_move_to_local(queue, 0);
 }
@@ -311,6 +310,15 @@ static bool take_due(u32 queue, s32 cpu, u64 now, u32 servers)
 static u32 nr_servers(u32 dom)
 {
 	return MAX(dom_len[bounded(dom, TN_MAX_DOMS)], 1);
+}
+
+/*
+ * Newcomers are taken for short jobs until they show otherwise. A crowd of them
+ * is not believed: it would stand before all who have shown that they are short.
+ */
+static bool crowded(u32 dom, const struct task_ctx *tctx)
+{
+	return tctx->samples < 2 && lane(dom)->nr[TN_INFERRED] > TN_CROWD * nr_servers(dom);
 }
 
 static bool lane_due(u32 lane_id, u64 now, u32 servers)
@@ -323,21 +331,48 @@ static bool lane_due(u32 lane_id, u64 now, u32 servers)
 /* Has any of the lower tiers that @cpu serves waited its bound? */
 static bool bound_due(s32 cpu, u32 dom, u64 now)
 {
+	if (time_before(now, cpu_ctx(cpu)->bound_again))
+		return false;
 	return lane_due(cpu_lane(cpu), now, 1) || lane_due(dom, now, nr_servers(dom));
 }
 
+/* A crowd in one tier is due all the time, so the tiers take turns. */
 static bool take_lane_due(u32 lane_id, s32 cpu, u64 now, u32 servers)
 {
-	return take_due(queue_id(lane_id, TN_LATE), cpu, now, servers) ||
-	       take_due(queue_id(lane_id, TN_BACKGROUND), cpu, now, servers) ||
-	       take_due(queue_id(lane_id, TN_INFERRED), cpu, now, servers);
+	u32 tier = cpu_ctx(cpu)->bound_tier;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		tier = tier >= TN_LATE || tier < TN_INFERRED ? TN_INFERRED : tier + 1;
+		if (take_due(queue_id(lane_id, tier), cpu, now, servers)) {
+			cpu_ctx(cpu)->bound_tier = tier;
+			return true;
+		}
+	}
+	return false;
 }
 
-/* If so, it is its turn. Only from dispatch(), where tasks may be moved. */
+/*
+ * If so, it is its turn. Only from dispatch(), where tasks may be moved. However
+ * many wait, and however long a turn lasts where ticks come late, two thirds of
+ * the CPU stay with those who are served in order.
+ */
 __weak int serve_bound(s32 cpu, u32 dom, u64 now)
 {
-	return take_lane_due(cpu_lane(cpu), cpu, now, 1) ||
-	       take_lane_due(dom, cpu, now, nr_servers(dom));
+	struct cpu_ctx *cpuc = cpu_ctx(cpu);
+
+	if (cpuc->bound_since) {
+		cpuc->bound_again = now + 2 * since(now, cpuc->bound_since);
+		cpuc->bound_since = 0;
+	}
+	if (time_before(now, cpuc->bound_again))
+		return false;
+	if (!take_lane_due(cpu_lane(cpu), cpu, now, 1) &&
+	    !take_lane_due(dom, cpu, now, nr_servers(dom)))
+		return false;
+	cpuc->bound_since = now;
+	cpuc->bound_turn = 1;
+	return true;
 }
 
 enum served {

@@ -128,6 +128,9 @@ struct cpu_ctx {
 	u64 hog_since; /* when it began to run a task of the lower tiers */
 	u32 late_turn; /* late and background take turns */
 	u32 bound_turn; /* the next task runs on behalf of the bound */
+	u32 bound_tier; /* the tier that such a turn went to last */
+	u64 bound_since; /* when such a turn began, until it is over */
+	u64 bound_again; /* no other before this */
 } __attribute__((aligned(64)));
 
 static struct cpu_ctx cpu_ctxs[TN_MAX_CPUS];
