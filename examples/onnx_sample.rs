@@ -4,8 +4,8 @@
 //!   cargo run --example onnx_sample -- FOLDER [MODEL.onnx]
 
 use anyhow::{Context, Result};
-use scx_temponet::policy::network::{GraphKind, Model, Native};
-use scx_temponet::policy::{CpuMask, Job, Token, TokenSet};
+use scx_temponet::policy::network::{GraphKind, Model, Native, Precision};
+use scx_temponet::policy::{CpuMask, Job, TokenSet};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ fn main() -> Result<()> {
         std::fs::write(&path, model.to_onnx(kind))
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
-    let mut native = Native::new(model.weights());
+    let mut native = Native::new(model.weights(), Precision::Float);
     let mut set = TokenSet::default();
     let mut situations = Vec::new();
     for (n, cpus) in [(0, 1), (1, 1), (5, 2), (64, 8), (600, 8)] {
@@ -30,13 +30,18 @@ fn main() -> Result<()> {
         let q = native.forward(&set, cpus).to_vec();
         let mut scores = vec![0.0; 1 + jobs.len()];
         set.spread(&q, &mut scores);
-        let each: Vec<Token> = (0..jobs.len()).map(|job| set.token_of_job(job)).collect();
+        let places = set.indices();
+        let jobs: Vec<u32> = set
+            .slots()
+            .iter()
+            .map(|&slot| places[slot as usize])
+            .collect();
         situations.push(json!({
             "cpus": cpus,
-            "tokens": rows(&set.tokens()[1..]),
-            "counts": set.counts()[1..],
+            "tokens": places,
+            "counts": set.counts(),
             "q": q,
-            "jobs": rows(&each),
+            "jobs": jobs,
             "scores": scores,
         }));
     }
@@ -55,17 +60,4 @@ fn job(i: i64) -> Job {
         last_cpu: None,
         allowed: CpuMask::ALL,
     }
-}
-
-fn rows(tokens: &[Token]) -> Vec<[u32; 4]> {
-    let row = |&token: &Token| match token {
-        Token::Idle => [0; 4],
-        Token::Job {
-            slack,
-            work,
-            class,
-            doubt,
-        } => [slack.into(), work.into(), class.into(), doubt.into()],
-    };
-    tokens.iter().map(row).collect()
 }

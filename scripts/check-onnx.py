@@ -28,26 +28,37 @@ def session(path):
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
-def rows(tokens):
-    return np.array(tokens, dtype=np.int64).reshape(1, -1, 4)
-
-
 def differ(found, expected):
     return float(np.max(np.abs(found - np.array(expected, dtype=np.float32))))
 
 
-def padded_batch(multiset, situations):
+def counted(s):
+    """Idle comes first, and stands once per CPU."""
+    return [s["cpus"], *s["counts"][1:]]
+
+
+def multiset_q(multiset, s):
+    tokens = np.array([s["tokens"]], dtype=np.int64)
+    counts = np.array([counted(s)], dtype=np.float32)
+    return multiset.run(["q"], {"tokens": tokens, "counts": counts})[0][0]
+
+
+def dense_q(dense, s):
+    """Of one of the idle rows and of every job."""
+    tokens = np.array([[0] * s["cpus"] + s["jobs"]], dtype=np.int64)
+    return dense.run(["q"], {"tokens": tokens})[0][0][s["cpus"] - 1 :]
+
+
+def batch_q(multiset, situations):
     """All situations at once, the shorter ones filled up with count 0."""
     longest = max(len(s["tokens"]) for s in situations)
-    tokens = np.zeros((len(situations), longest, 4), dtype=np.int64)
-    counts = np.zeros((len(situations), 1 + longest), dtype=np.float32)
+    tokens = np.zeros((len(situations), longest), dtype=np.int64)
+    counts = np.zeros((len(situations), longest), dtype=np.float32)
     for i, s in enumerate(situations):
-        n = len(s["tokens"])
-        tokens[i, :n] = rows(s["tokens"])[0]
-        counts[i, 0] = s["cpus"]
-        counts[i, 1 : 1 + n] = s["counts"]
+        tokens[i, : len(s["tokens"])] = s["tokens"]
+        counts[i, : len(s["tokens"])] = counted(s)
     (q,) = multiset.run(["q"], {"tokens": tokens, "counts": counts})
-    return max(differ(q[i, : len(s["q"])], s["q"]) for i, s in enumerate(situations))
+    return [q[i, : len(s["tokens"])] for i, s in enumerate(situations)]
 
 
 def main():
@@ -57,15 +68,12 @@ def main():
     multiset = session(folder / "multiset.onnx")
     dense = session(folder / "dense.onnx")
     situations = json.loads((folder / "native.json").read_text())["situations"]
-    worst = {"multiset": 0.0, "dense": 0.0}
-    for s in situations:
-        counts = np.array([[s["cpus"], *s["counts"]]], dtype=np.float32)
-        (q,) = multiset.run(["q"], {"tokens": rows(s["tokens"]), "counts": counts})
-        worst["multiset"] = max(worst["multiset"], differ(q[0], s["q"]))
-        cpus = np.array([s["cpus"]], dtype=np.int64)
-        (q,) = dense.run(["q"], {"tokens": rows(s["jobs"]), "cpus": cpus})
-        worst["dense"] = max(worst["dense"], differ(q[0], s["scores"]))
-    worst["padded batch"] = padded_batch(multiset, situations)
+    batch = batch_q(multiset, situations)
+    worst = {
+        "multiset": max(differ(multiset_q(multiset, s), s["q"]) for s in situations),
+        "dense": max(differ(dense_q(dense, s), s["scores"]) for s in situations),
+        "padded batch": max(differ(q, s["q"]) for q, s in zip(batch, situations)),
+    }
     for graph, off in worst.items():
         print(f"{graph}: valid, at most {off:.1e} from the native backend")
     if not max(worst.values()) <= TOLERANCE:

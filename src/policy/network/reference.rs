@@ -1,6 +1,7 @@
 //! The network as a textbook writes it, in double precision, for the tests.
 
 use super::{Tensor, Weights, NORM_EPSILON};
+use crate::policy::mitigation::SparsePlan;
 use crate::policy::tokenizer::Token;
 
 type Matrix = Vec<Vec<f64>>;
@@ -16,7 +17,8 @@ impl<'a> Reference<'a> {
     pub fn dense(&self, jobs: &[Token], cpus: usize) -> Vec<f32> {
         let mut rows = vec![Token::Idle; cpus];
         rows.extend_from_slice(jobs);
-        self.pass(&rows, &vec![1.0; rows.len()]).split_off(cpus - 1)
+        let counts = vec![1.0; rows.len()];
+        self.pass(&rows, &counts, None).split_off(cpus - 1)
     }
 
     /// The same with ln(count) on the keys.
@@ -26,7 +28,14 @@ impl<'a> Reference<'a> {
             Token::Job { .. } => count as f64,
         };
         let counts: Vec<f64> = tokens.iter().zip(counts).map(times).collect();
-        self.pass(tokens, &counts)
+        self.pass(tokens, &counts, None)
+    }
+
+    /// Idle, then jobs in order of deadline, each attending as the plan says.
+    pub fn sparse(&self, tokens: &[Token], cpus: usize, plan: &SparsePlan) -> Vec<f32> {
+        let mut counts = vec![1.0; tokens.len()];
+        counts[0] = cpus as f64;
+        self.pass(tokens, &counts, Some(plan))
     }
 
     fn tensor(&self, tensor: Tensor) -> Matrix {
@@ -35,7 +44,7 @@ impl<'a> Reference<'a> {
         self.0.get(tensor).chunks(columns).map(row).collect()
     }
 
-    fn pass(&self, tokens: &[Token], counts: &[f64]) -> Vec<f32> {
+    fn pass(&self, tokens: &[Token], counts: &[f64], plan: Option<&SparsePlan>) -> Vec<f32> {
         use Tensor::*;
         let shape = self.0.shape();
         let embed = |tensor, row: usize| self.tensor(tensor).swap_remove(row);
@@ -70,7 +79,7 @@ impl<'a> Reference<'a> {
             let q = linear(&x, Query(l), Some(QueryBias(l)));
             let k = linear(&x, Key(l), None);
             let v = linear(&x, Value(l), Some(ValueBias(l)));
-            let mixed = attention(&q, &k, &v, counts, shape.heads);
+            let mixed = attention(&q, &k, &v, counts, shape.heads, plan);
             let out = linear(&mixed, Out(l), Some(OutBias(l)));
             let norm = |x: &Matrix, y: &Matrix, gain, bias| {
                 let (gain, bias) = (self.tensor(gain).remove(0), self.tensor(bias).remove(0));
@@ -97,26 +106,58 @@ fn times(x: &Matrix, w: &Matrix, bias: Option<&[f64]>) -> Matrix {
     x.iter().map(all).collect()
 }
 
-fn attention(q: &Matrix, k: &Matrix, v: &Matrix, counts: &[f64], heads: usize) -> Matrix {
+fn attention(
+    q: &Matrix,
+    k: &Matrix,
+    v: &Matrix,
+    counts: &[f64],
+    heads: usize,
+    plan: Option<&SparsePlan>,
+) -> Matrix {
     let width = q[0].len() / heads;
     let mut out = vec![vec![0.0; q[0].len()]; q.len()];
     for head in 0..heads {
         let part = head * width..(head + 1) * width;
-        for (query, out) in q.iter().zip(&mut out) {
+        for (row, query) in q.iter().enumerate() {
             let logit = |key: &Vec<f64>| -> f64 {
                 let products = query[part.clone()].iter().zip(&key[part.clone()]);
                 products.map(|(q, k)| q * k).sum::<f64>() / (width as f64).sqrt()
             };
             let weigh = |(key, count): (&Vec<f64>, &f64)| count * logit(key).exp();
-            let weights: Vec<f64> = k.iter().zip(counts).map(weigh).collect();
+            let mut weights: Vec<f64> = k.iter().zip(counts).map(weigh).collect();
+            if let Some(plan) = plan {
+                drop_small(&mut weights, row, plan);
+            }
             let total: f64 = weights.iter().sum();
             for c in part.clone() {
                 let mixed = weights.iter().zip(v).map(|(weight, v)| weight * v[c]);
-                out[c] = mixed.sum::<f64>() / total;
+                out[row][c] = mixed.sum::<f64>() / total;
             }
         }
     }
     out
+}
+
+/// Row 0 sees all and is seen by all; the others see their own chunk, and of
+/// each block of the other chunks the `keep` largest.
+fn drop_small(weights: &mut [f64], row: usize, plan: &SparsePlan) {
+    if row == 0 {
+        return;
+    }
+    for (chunk, part) in weights[1..].chunks_mut(plan.chunk).enumerate() {
+        if chunk == (row - 1) / plan.chunk {
+            continue;
+        }
+        for block in part.chunks_mut(plan.block) {
+            let mut ranked = block.to_vec();
+            ranked.sort_by(|a, b| b.total_cmp(a));
+            let least = ranked[plan.keep.min(ranked.len()) - 1];
+            block
+                .iter_mut()
+                .filter(|w| **w < least)
+                .for_each(|w| *w = 0.0);
+        }
+    }
 }
 
 fn add_norm(x: &Matrix, y: &Matrix, gain: &[f64], bias: &[f64]) -> Matrix {

@@ -1,7 +1,10 @@
 //! The kernels, compiled for each kind of CPU, and which of them this one runs.
 
+use super::int8::{self, Int8Matrix, Int8Rows};
 use super::kernels::{self, Attention, Matrix, Norm, Rows, Scratch};
 use super::lanes::{Plain, Sixteen};
+use super::sparse;
+use crate::policy::mitigation::SparsePlan;
 
 /// Vector instructions that there are kernels for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,8 +55,11 @@ pub struct Kernels {
     isa: Isa,
     linear: unsafe fn(&Rows, &Matrix, &mut Rows),
     linear_relu: unsafe fn(&Rows, &Matrix, &mut Rows),
+    int8: unsafe fn(&Rows, &Int8Matrix, &mut Int8Rows, &mut Rows),
+    int8_relu: unsafe fn(&Rows, &Int8Matrix, &mut Int8Rows, &mut Rows),
     add_norm: unsafe fn(&mut Rows, &Rows, &Norm),
     attend: unsafe fn(&Attention<'_>, &mut Scratch, &mut Rows),
+    attend_sparse: unsafe fn(&Attention<'_>, &SparsePlan, &mut Scratch, &mut Rows),
     dot: unsafe fn(&Rows, &[Sixteen], f32, &mut Vec<f32>),
 }
 
@@ -70,12 +76,29 @@ macro_rules! kernels {
                 kernels::linear::<L, true>(x, w, out)
             }
             $(#[target_feature(enable = $features)])?
+            unsafe fn int8(x: &Rows, w: &Int8Matrix, narrow: &mut Int8Rows, out: &mut Rows) {
+                int8::linear::<L, false>(x, w, narrow, out)
+            }
+            $(#[target_feature(enable = $features)])?
+            unsafe fn int8_relu(x: &Rows, w: &Int8Matrix, narrow: &mut Int8Rows, out: &mut Rows) {
+                int8::linear::<L, true>(x, w, narrow, out)
+            }
+            $(#[target_feature(enable = $features)])?
             unsafe fn add_norm(x: &mut Rows, y: &Rows, norm: &Norm) {
                 kernels::add_norm::<L>(x, y, norm)
             }
             $(#[target_feature(enable = $features)])?
             unsafe fn attend(of: &Attention<'_>, scratch: &mut Scratch, out: &mut Rows) {
                 kernels::attend::<L>(of, scratch, out)
+            }
+            $(#[target_feature(enable = $features)])?
+            unsafe fn attend_sparse(
+                of: &Attention<'_>,
+                plan: &SparsePlan,
+                scratch: &mut Scratch,
+                out: &mut Rows,
+            ) {
+                sparse::attend::<L>(of, plan, scratch, out)
             }
             $(#[target_feature(enable = $features)])?
             unsafe fn dot(x: &Rows, w: &[Sixteen], bias: f32, out: &mut Vec<f32>) {
@@ -85,8 +108,11 @@ macro_rules! kernels {
                 isa: $isa,
                 linear,
                 linear_relu,
+                int8,
+                int8_relu,
                 add_norm,
                 attend,
+                attend_sparse,
                 dot,
             }
         }
@@ -149,6 +175,16 @@ impl Kernels {
         unsafe { (self.linear_relu)(x, w, out) }
     }
 
+    pub fn int8(&self, x: &Rows, w: &Int8Matrix, narrow: &mut Int8Rows, out: &mut Rows) {
+        // SAFETY: see linear.
+        unsafe { (self.int8)(x, w, narrow, out) }
+    }
+
+    pub fn int8_relu(&self, x: &Rows, w: &Int8Matrix, narrow: &mut Int8Rows, out: &mut Rows) {
+        // SAFETY: see linear.
+        unsafe { (self.int8_relu)(x, w, narrow, out) }
+    }
+
     pub fn add_norm(&self, x: &mut Rows, y: &Rows, norm: &Norm) {
         // SAFETY: see linear.
         unsafe { (self.add_norm)(x, y, norm) }
@@ -157,6 +193,17 @@ impl Kernels {
     pub fn attend(&self, of: &Attention<'_>, scratch: &mut Scratch, out: &mut Rows) {
         // SAFETY: see linear.
         unsafe { (self.attend)(of, scratch, out) }
+    }
+
+    pub fn attend_sparse(
+        &self,
+        of: &Attention<'_>,
+        plan: &SparsePlan,
+        scratch: &mut Scratch,
+        out: &mut Rows,
+    ) {
+        // SAFETY: see linear.
+        unsafe { (self.attend_sparse)(of, plan, scratch, out) }
     }
 
     pub fn dot(&self, x: &Rows, w: &[Sixteen], bias: f32, out: &mut Vec<f32>) {

@@ -29,6 +29,14 @@ impl Rows {
         self.values.resize(rows * self.panels, Sixteen::default());
     }
 
+    pub fn len(&self) -> usize {
+        self.rows
+    }
+
+    pub fn panels(&self) -> usize {
+        self.panels
+    }
+
     pub fn row(&self, row: usize) -> &[Sixteen] {
         &self.values[row * self.panels..][..self.panels]
     }
@@ -194,12 +202,28 @@ pub struct Attention<'a> {
     pub width: usize,
 }
 
+impl Attention<'_> {
+    /// Number of rows, after seeing that everything has as many; `out` gets them.
+    pub fn check(&self, out: &mut Rows) -> usize {
+        let (n, panels) = (self.q.rows, self.q.panels);
+        out.resize(n);
+        assert!(self.k.rows == n && self.v.rows == n && self.bias.len() == n);
+        assert!(self.k.panels == panels && self.v.panels == panels && out.panels == panels);
+        assert!(self.heads * self.width <= panels * LANES);
+        n
+    }
+}
+
 /// What attention writes down in between.
 #[derive(Debug, Clone, Default)]
 pub struct Scratch {
     /// Of one head and sixteen queries: the queries, then the weight of each key.
     pub queries: Vec<Sixteen>,
     pub weights: Vec<Sixteen>,
+    /// Where attention is sparse: the keys that these weights are of, and the
+    /// largest logits of a block.
+    pub keys: Vec<u32>,
+    pub top: Vec<Sixteen>,
 }
 
 impl Scratch {
@@ -215,13 +239,8 @@ impl Scratch {
 /// As for [`Lanes`].
 #[inline(always)]
 pub unsafe fn attend<L: Lanes>(of: &Attention<'_>, scratch: &mut Scratch, out: &mut Rows) {
-    let n = of.q.rows;
-    out.resize(n);
+    let n = of.check(out);
     scratch.prepare(of.width, n);
-    assert!(of.k.rows == n && of.v.rows == n && of.bias.len() == n);
-    let panels = of.q.panels;
-    assert!(of.k.panels == panels && of.v.panels == panels && out.panels == panels);
-    assert!(of.heads * of.width <= panels * LANES);
     for head in 0..of.heads {
         for first in (0..n).step_by(LANES) {
             let queries = first..n.min(first + LANES);
@@ -233,7 +252,7 @@ pub unsafe fn attend<L: Lanes>(of: &Attention<'_>, scratch: &mut Scratch, out: &
                 L::store(weight, value);
                 total = L::add(total, value);
             }
-            mix::<L>(of, head, queries, total, scratch, out);
+            mix::<L, _>(of, head, queries, total, scratch, |_| 0..n, out);
         }
     }
 }
@@ -273,7 +292,10 @@ pub unsafe fn scores<L: Lanes>(
     let mut key = keys.start;
     while key + KEYS <= keys.end {
         let row = from.add(key * stride);
-        let mut sums: [L::Floats; KEYS] = std::array::from_fn(|i| L::splat(of.bias[key + i]));
+        let mut sums = [L::splat(0.0); KEYS];
+        for (sum, bias) in sums.iter_mut().zip(&of.bias[key..key + KEYS]) {
+            *sum = L::splat(*bias);
+        }
         for (c, query) in scratch.queries.iter().enumerate() {
             let query = L::load(query);
             for (i, sum) in sums.iter_mut().enumerate() {
@@ -302,14 +324,15 @@ pub unsafe fn scores<L: Lanes>(
 /// queries.
 ///
 /// # Safety
-/// As for [`Lanes`]; there are as many weights as rows of values.
+/// As for [`Lanes`]; `keys` lie within the rows.
 #[inline(always)]
-pub unsafe fn mix<L: Lanes>(
+pub unsafe fn mix<'s, L: Lanes, Keys: Iterator<Item = usize>>(
     of: &Attention<'_>,
     head: usize,
     queries: std::ops::Range<usize>,
     total: L::Floats,
-    scratch: &Scratch,
+    scratch: &'s Scratch,
+    keys: impl Fn(&'s Scratch) -> Keys,
     out: &mut Rows,
 ) {
     /// Columns of the values at once.
@@ -319,11 +342,12 @@ pub unsafe fn mix<L: Lanes>(
     let mut column = 0;
     while column < of.width {
         let mut mixed = [Sixteen::default(); COLUMNS];
+        let weighed = keys(scratch).zip(&scratch.weights);
         let many = if column + COLUMNS <= of.width {
-            mix_columns::<L, COLUMNS>(of, head * of.width + column, scratch, &mut mixed);
+            mix_columns::<L, COLUMNS>(of, head * of.width + column, weighed, &mut mixed);
             COLUMNS
         } else {
-            mix_columns::<L, 1>(of, head * of.width + column, scratch, &mut mixed);
+            mix_columns::<L, 1>(of, head * of.width + column, weighed, &mut mixed);
             1
         };
         for (lane, query) in queries.clone().enumerate() {
@@ -338,21 +362,21 @@ pub unsafe fn mix<L: Lanes>(
 }
 
 #[inline(always)]
-unsafe fn mix_columns<L: Lanes, const C: usize>(
+unsafe fn mix_columns<'w, L: Lanes, const C: usize>(
     of: &Attention<'_>,
     column: usize,
-    scratch: &Scratch,
+    weighed: impl Iterator<Item = (usize, &'w Sixteen)>,
     mixed: &mut [Sixteen],
 ) {
     let stride = of.v.panels * LANES;
-    let mut from = flat(&of.v.values).as_ptr().add(column);
+    let from = flat(&of.v.values).as_ptr().add(column);
     let mut sums = [L::splat(0.0); C];
-    for weight in &scratch.weights {
+    for (key, weight) in weighed {
         let weight = L::load(weight);
+        let row = from.add(key * stride);
         for (c, sum) in sums.iter_mut().enumerate() {
-            *sum = L::mul_add(weight, L::splat(*from.add(c)), *sum);
+            *sum = L::mul_add(weight, L::splat(*row.add(c)), *sum);
         }
-        from = from.wrapping_add(stride);
     }
     for (block, sum) in mixed.iter_mut().zip(sums) {
         L::store(block, sum);

@@ -36,7 +36,6 @@ pub fn padded(numbers: &[f32]) -> Vec<Sixteen> {
 /// # Safety
 /// Every function may be called only on a CPU that has the instructions the
 /// implementation is made of, from code compiled for them.
-#[allow(dead_code)]
 pub unsafe trait Lanes {
     type Floats: Copy;
     /// Sixteen sums of integer products.
@@ -56,6 +55,8 @@ pub unsafe trait Lanes {
     unsafe fn min(a: Self::Floats, b: Self::Floats) -> Self::Floats;
     /// `value` where a >= b, else 0.
     unsafe fn keep_where_ge(a: Self::Floats, b: Self::Floats, value: Self::Floats) -> Self::Floats;
+    /// Whether a >= b in any lane.
+    unsafe fn any_ge(a: Self::Floats, b: Self::Floats) -> bool;
     /// a * 2^power for whole powers from -126 to 127.
     unsafe fn scale(a: Self::Floats, power: Self::Floats) -> Self::Floats;
     unsafe fn sum(a: Self::Floats) -> f32;
@@ -154,6 +155,10 @@ unsafe impl Lanes for Plain {
     #[inline(always)]
     unsafe fn keep_where_ge(a: [f32; LANES], b: [f32; LANES], value: [f32; LANES]) -> [f32; LANES] {
         std::array::from_fn(|i| if a[i] >= b[i] { value[i] } else { 0.0 })
+    }
+    #[inline(always)]
+    unsafe fn any_ge(a: [f32; LANES], b: [f32; LANES]) -> bool {
+        a.iter().zip(&b).any(|(a, b)| a >= b)
     }
     #[inline(always)]
     unsafe fn scale(a: [f32; LANES], power: [f32; LANES]) -> [f32; LANES] {

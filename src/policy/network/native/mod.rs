@@ -8,9 +8,11 @@
 //! ```
 
 mod embedding;
+mod int8;
 mod isa;
 mod kernels;
 mod lanes;
+mod sparse;
 #[cfg(test)]
 mod tests;
 #[cfg(target_arch = "x86_64")]
@@ -19,11 +21,21 @@ mod x86;
 pub use isa::Isa;
 
 use super::{Shape, Tensor, Weights};
+use crate::policy::mitigation::SparsePlan;
 use crate::policy::tokenizer::{Token, TokenSet};
 use embedding::{Embedding, FirstRows};
+use int8::{Int8Matrix, Int8Rows};
 use isa::Kernels;
 use kernels::{Attention, Matrix, Norm, Rows, Scratch};
 use lanes::{padded, Sixteen};
+
+/// What the weights of the linear maps are kept in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Precision {
+    Float,
+    /// Eight bits; look-ups, attention and norms stay in floats.
+    Int8,
+}
 
 /// A network ready to run on this CPU, with its working memory.
 #[derive(Debug, Clone)]
@@ -41,6 +53,7 @@ pub struct Native {
     v: Rows,
     mixed: Rows,
     hidden: Rows,
+    narrow: Int8Rows,
     scratch: Scratch,
     /// Logarithm of how often each token occurs.
     bias: Vec<f32>,
@@ -50,26 +63,61 @@ pub struct Native {
 #[derive(Debug, Clone)]
 struct Layer {
     /// None in the first layer, where they are looked up.
-    projections: Option<[Matrix; 3]>,
-    out: Matrix,
+    projections: Option<[Linear; 3]>,
+    out: Linear,
     norm1: Norm,
-    up: Matrix,
-    down: Matrix,
+    up: Linear,
+    down: Linear,
     norm2: Norm,
+}
+
+#[derive(Debug, Clone)]
+enum Linear {
+    Float(Matrix),
+    Int8(Int8Matrix),
+}
+
+impl Linear {
+    fn new(
+        precision: Precision,
+        inputs: usize,
+        values: &[f32],
+        bias: &[f32],
+        scale: f32,
+    ) -> Linear {
+        match precision {
+            Precision::Float => Linear::Float(Matrix::new(inputs, values, bias, scale)),
+            Precision::Int8 => Linear::Int8(Int8Matrix::new(inputs, values, bias, scale)),
+        }
+    }
+
+    fn apply(&self, kernels: &Kernels, x: &Rows, narrow: &mut Int8Rows, out: &mut Rows) {
+        match self {
+            Linear::Float(w) => kernels.linear(x, w, out),
+            Linear::Int8(w) => kernels.int8(x, w, narrow, out),
+        }
+    }
+
+    fn apply_relu(&self, kernels: &Kernels, x: &Rows, narrow: &mut Int8Rows, out: &mut Rows) {
+        match self {
+            Linear::Float(w) => kernels.linear_relu(x, w, out),
+            Linear::Int8(w) => kernels.int8_relu(x, w, narrow, out),
+        }
+    }
 }
 
 impl Native {
     /// With the best instructions that this CPU has.
-    pub fn new(weights: &Weights) -> Native {
-        Native::with_kernels(weights, Kernels::best())
+    pub fn new(weights: &Weights, precision: Precision) -> Native {
+        Native::with_kernels(weights, precision, Kernels::best())
     }
 
     /// None if this CPU does not have them.
-    pub fn for_isa(weights: &Weights, isa: Isa) -> Option<Native> {
-        Kernels::new(isa).map(|kernels| Native::with_kernels(weights, kernels))
+    pub fn for_isa(weights: &Weights, precision: Precision, isa: Isa) -> Option<Native> {
+        Kernels::new(isa).map(|kernels| Native::with_kernels(weights, precision, kernels))
     }
 
-    fn with_kernels(weights: &Weights, kernels: Kernels) -> Native {
+    fn with_kernels(weights: &Weights, precision: Precision, kernels: Kernels) -> Native {
         let shape = *weights.shape();
         let query_scale = 1.0 / ((shape.width / shape.heads) as f32).sqrt();
         let rows = || Rows::new(shape.width);
@@ -78,7 +126,7 @@ impl Native {
             kernels,
             embedding: Embedding::new(weights, query_scale),
             layers: (0..shape.layers)
-                .map(|layer| Layer::new(weights, layer, query_scale))
+                .map(|layer| Layer::new(weights, precision, layer, query_scale))
                 .collect(),
             head: padded(weights.get(Tensor::Head)),
             head_bias: weights.get(Tensor::HeadBias)[0],
@@ -88,6 +136,7 @@ impl Native {
             v: rows(),
             mixed: rows(),
             hidden: Rows::new(shape.hidden),
+            narrow: Int8Rows::default(),
             scratch: Scratch::default(),
             bias: Vec::new(),
             out: Vec::new(),
@@ -119,6 +168,21 @@ impl Native {
             };
             self.bias.push(times.ln());
         }
+        self.pass(tokens, None)
+    }
+
+    /// One Q per row with the paper's sparse attention: idle first, then the
+    /// jobs in order of their deadlines, one row each.
+    pub fn forward_sparse(&mut self, tokens: &[Token], cpus: usize, plan: &SparsePlan) -> &[f32] {
+        self.bias.clear();
+        self.bias.resize(tokens.len(), 0.0);
+        if let Some(idle) = self.bias.first_mut() {
+            *idle = (cpus.max(1) as f32).ln();
+        }
+        self.pass(tokens, Some(plan))
+    }
+
+    fn pass(&mut self, tokens: &[Token], sparse: Option<&SparsePlan>) -> &[f32] {
         let Native {
             x,
             q,
@@ -126,6 +190,7 @@ impl Native {
             v,
             mixed,
             hidden,
+            narrow,
             ..
         } = self;
         self.embedding.look_up(tokens, FirstRows { x, q, k, v });
@@ -133,7 +198,7 @@ impl Native {
         for layer in &self.layers {
             if let Some(projections) = &layer.projections {
                 for (w, to) in projections.iter().zip([&mut *q, &mut *k, &mut *v]) {
-                    kernels.linear(x, w, to);
+                    w.apply(kernels, x, narrow, to);
                 }
             }
             let attention = Attention {
@@ -144,11 +209,14 @@ impl Native {
                 heads: self.shape.heads,
                 width: self.shape.width / self.shape.heads,
             };
-            kernels.attend(&attention, &mut self.scratch, mixed);
-            kernels.linear(mixed, &layer.out, q);
+            match sparse {
+                None => kernels.attend(&attention, &mut self.scratch, mixed),
+                Some(plan) => kernels.attend_sparse(&attention, plan, &mut self.scratch, mixed),
+            }
+            layer.out.apply(kernels, mixed, narrow, q);
             kernels.add_norm(x, q, &layer.norm1);
-            kernels.linear_relu(x, &layer.up, hidden);
-            kernels.linear(hidden, &layer.down, q);
+            layer.up.apply_relu(kernels, x, narrow, hidden);
+            layer.down.apply(kernels, hidden, narrow, q);
             kernels.add_norm(x, q, &layer.norm2);
         }
         kernels.dot(x, &self.head, self.head_bias, &mut self.out);
@@ -157,12 +225,12 @@ impl Native {
 }
 
 impl Layer {
-    fn new(weights: &Weights, l: usize, query_scale: f32) -> Layer {
+    fn new(weights: &Weights, precision: Precision, l: usize, query_scale: f32) -> Layer {
         use Tensor::*;
         let shape = *weights.shape();
         let matrix = |matrix, bias, scale| {
             let values = weights.get(matrix);
-            Matrix::new(matrix.dims(&shape).0, values, bias, scale)
+            Linear::new(precision, matrix.dims(&shape).0, values, bias, scale)
         };
         let get = |tensor| weights.get(tensor);
         let no_bias = vec![0.0; shape.width];

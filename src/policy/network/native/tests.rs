@@ -3,7 +3,7 @@
 use super::*;
 use crate::policy::network::reference::Reference;
 use crate::policy::tests::{cases, plain_jobs};
-use crate::policy::{Quantiser, Tokenizer};
+use crate::policy::{Quantiser, SparsePlan, Tokenizer};
 use proptest::prelude::*;
 
 fn tokenizer() -> Tokenizer {
@@ -38,7 +38,7 @@ fn sizes() -> impl Strategy<Value = (usize, usize, usize, usize)> {
 fn networks(weights: &Weights) -> Vec<Native> {
     let networks: Vec<Native> = Isa::here()
         .into_iter()
-        .filter_map(|isa| Native::for_isa(weights, isa))
+        .filter_map(|isa| Native::for_isa(weights, Precision::Float, isa))
         .collect();
     assert_eq!(networks[0].isa(), Isa::Plain);
     networks
@@ -131,7 +131,98 @@ fn more_cpus_change_the_answer() {
     let weights = weights((32, 2, 4, 64), 5);
     let mut set = TokenSet::default();
     tokenizer().tokenize(&many_jobs(20), 0, &mut set);
-    let mut native = Native::new(&weights);
+    let mut native = Native::new(&weights, Precision::Float);
     let one = native.forward(&set, 1).to_vec();
     assert_ne!(native.forward(&set, 8), one);
+}
+
+/// Weights and inputs that eight bits hold exactly: whole numbers of which the
+/// largest in each row and column is 127.
+#[test]
+fn eight_bits_add_up_exactly_where_nothing_needs_rounding() {
+    let whole = |i: usize| ((i * 37) % 255) as f32 - 127.0;
+    let (inputs, outputs, rows) = (31, 20, 9);
+    let mut weights: Vec<f32> = (0..inputs * outputs).map(whole).collect();
+    weights[..outputs].fill(127.0);
+    let bias: Vec<f32> = (0..outputs).map(|i| i as f32).collect();
+    let mut x = Rows::new(inputs);
+    x.resize(rows);
+    for row in 0..rows {
+        let numbers = lanes::flat_mut(x.row_mut(row));
+        for (i, number) in numbers[..inputs].iter_mut().enumerate() {
+            *number = whole(row * inputs + i);
+        }
+        numbers[5] = -127.0;
+    }
+    let narrow_matrix = Int8Matrix::new(inputs, &weights, &bias, 1.0);
+    for isa in Isa::here() {
+        let kernels = Kernels::new(isa).unwrap();
+        let (mut narrow, mut found) = (Int8Rows::default(), Rows::new(outputs));
+        kernels.int8(&x, &narrow_matrix, &mut narrow, &mut found);
+        for row in 0..rows {
+            let numbers = x.numbers(row);
+            for output in 0..outputs {
+                let products = (0..inputs).map(|i| numbers[i] * weights[i * outputs + output]);
+                let expected = products.sum::<f32>() + bias[output];
+                let found = found.numbers(row)[output];
+                assert!(
+                    (found - expected).abs() <= 0.05,
+                    "{isa:?}: {found} {expected}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn eight_bits_say_the_same_on_every_cpu_and_nearly_what_floats_say() {
+    let weights = weights((32, 2, 4, 64), 11);
+    let mut set = TokenSet::default();
+    tokenizer().tokenize(&many_jobs(600), 0, &mut set);
+    let exact = Native::new(&weights, Precision::Float)
+        .forward(&set, 8)
+        .to_vec();
+    let spread = exact.iter().fold(f32::MIN, |a, &b| a.max(b))
+        - exact.iter().fold(f32::MAX, |a, &b| a.min(b));
+    let mut first: Option<Vec<f32>> = None;
+    for isa in Isa::here() {
+        let mut native = Native::for_isa(&weights, Precision::Int8, isa).unwrap();
+        let found = native.forward(&set, 8).to_vec();
+        assert_ne!(found, exact);
+        assert_close(&found, &exact, 0.05 * spread, isa);
+        // A last bit in attention may move a number to the next of 255 steps.
+        assert_close(
+            &found,
+            first.get_or_insert(found.clone()),
+            0.01 * spread,
+            isa,
+        );
+    }
+}
+
+#[test]
+fn sparse_attention_drops_what_the_paper_drops() {
+    let tokenizer = tokenizer();
+    for (size, n) in [
+        ((32, 2, 4, 64), 150),
+        ((12, 1, 2, 5), 90),
+        ((32, 2, 4, 64), 7),
+        ((20, 1, 2, 9), 1),
+    ] {
+        let weights = weights(size, 21);
+        let mut jobs = many_jobs(n);
+        jobs.sort_by_key(|job| job.deadline_ns);
+        let mut rows = vec![Token::Idle];
+        rows.extend(jobs.iter().map(|job| tokenizer.token(job, 0)));
+        for burst in [false, true] {
+            let plan = SparsePlan::for_tasks(n, burst);
+            let expected = Reference::new(&weights).sparse(&rows, 4, &plan);
+            for mut native in networks(&weights) {
+                let found = native.forward_sparse(&rows, 4, &plan).to_vec();
+                assert_close(&found, &expected, 1e-5, native.isa());
+                let dense = native.forward_rows(&rows, &vec![1; rows.len()], 4);
+                assert_eq!(n > 1, dense != found, "only one job has nothing to drop");
+            }
+        }
+    }
 }

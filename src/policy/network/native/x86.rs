@@ -54,6 +54,10 @@ unsafe impl<const VNNI: bool> Lanes for Avx512<VNNI> {
         _mm512_maskz_mov_ps(_mm512_cmp_ps_mask::<_CMP_GE_OQ>(a, b), value)
     }
     #[inline(always)]
+    unsafe fn any_ge(a: __m512, b: __m512) -> bool {
+        _mm512_cmp_ps_mask::<_CMP_GE_OQ>(a, b) != 0
+    }
+    #[inline(always)]
     unsafe fn scale(a: __m512, power: __m512) -> __m512 {
         _mm512_scalef_ps(a, power)
     }
@@ -137,6 +141,12 @@ unsafe impl Lanes for Avx2 {
             _mm256_and_ps(_mm256_cmp_ps::<_CMP_GE_OQ>(a[0], b[0]), value[0]),
             _mm256_and_ps(_mm256_cmp_ps::<_CMP_GE_OQ>(a[1], b[1]), value[1]),
         ]
+    }
+    #[inline(always)]
+    unsafe fn any_ge(a: [__m256; 2], b: [__m256; 2]) -> bool {
+        let low = _mm256_cmp_ps::<_CMP_GE_OQ>(a[0], b[0]);
+        let high = _mm256_cmp_ps::<_CMP_GE_OQ>(a[1], b[1]);
+        _mm256_movemask_ps(_mm256_or_ps(low, high)) != 0
     }
     #[inline(always)]
     unsafe fn scale(a: [__m256; 2], power: [__m256; 2]) -> [__m256; 2] {

@@ -7,11 +7,8 @@ use super::wire::Message;
 pub const FLOAT: i64 = 1;
 pub const INT64: i64 = 7;
 
-/// A dimension of an input or output.
-pub enum Dim {
-    Of(i64),
-    Named(&'static str),
-}
+/// A dimension of an input or output: any size, the same wherever the name is.
+pub struct Dim(pub &'static str);
 
 /// An attribute of a node.
 pub enum Attribute {
@@ -38,6 +35,18 @@ impl Graph {
         inputs: &[&str],
         attributes: &[(&str, Attribute)],
     ) -> String {
+        self.nodes([name], operator, inputs, attributes);
+        name.to_owned()
+    }
+
+    /// A node with several outputs, under these names; it has that of the first.
+    pub fn nodes<const OUTPUTS: usize>(
+        &mut self,
+        outputs: [&str; OUTPUTS],
+        operator: &str,
+        inputs: &[&str],
+        attributes: &[(&str, Attribute)],
+    ) {
         let attributes = attributes.iter().map(|(key, value)| {
             let message = Message::default().text(1, key);
             match value {
@@ -48,12 +57,11 @@ impl Graph {
         });
         let node = Message::default()
             .texts(1, inputs.iter().copied())
-            .text(2, name)
-            .text(3, name)
+            .texts(2, outputs)
+            .text(3, outputs[0])
             .text(4, operator)
             .messages(5, attributes);
         self.nodes.push(node);
-        name.to_owned()
     }
 
     pub fn floats(&mut self, name: &str, dims: &[usize], values: &[f32]) -> String {
@@ -99,10 +107,7 @@ impl Graph {
 }
 
 fn value(name: &str, kind: i64, dims: &[Dim], about: &str) -> Message {
-    let dims = dims.iter().map(|dim| match dim {
-        Dim::Of(size) => Message::default().number(1, *size),
-        Dim::Named(name) => Message::default().text(2, name),
-    });
+    let dims = dims.iter().map(|dim| Message::default().text(2, dim.0));
     let shape = Message::default().messages(1, dims);
     let tensor = Message::default().number(1, kind).message(2, shape);
     Message::default()

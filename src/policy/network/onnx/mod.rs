@@ -24,7 +24,7 @@ const FORMAT: &str = "1";
 pub enum GraphKind {
     /// A distinct token, with a count.
     Multiset,
-    /// A job, as in the paper.
+    /// A job, as in the paper; idle has a row per CPU.
     Dense,
 }
 

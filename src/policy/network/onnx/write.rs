@@ -5,24 +5,28 @@ use super::graph::{Attribute, Dim, Graph, FLOAT, INT64};
 use super::wire::Message;
 use super::{GraphKind, Key};
 use crate::policy::network::model::Model;
-use crate::policy::network::{Tensor, NORM_EPSILON};
+use crate::policy::network::{Shape, Tensor, NORM_EPSILON};
 
 /// What the operators mean; since ONNX 1.12 of 2022.
 const OPSET: i64 = 17;
 /// The IR version that came with it.
 const IR_VERSION: i64 = 8;
 
-const ABOUT_TOKENS: &str = "One row per token of a job: slack bin (0: late), work bin, \
-criticality class, level of doubt; see temponet.tokenizer in the metadata.";
+const ABOUT_TOKENS: &str = "The token of each row, as its place in the vocabulary: 0 is idle, and \
+a job has 1 + ((slack * works + work) * classes + class) * doubts + doubt, where slack is 0 for \
+a late job and else 1 + its slack bin. temponet.tokenizer in the metadata has the bins, \
+temponet.shape the numbers of them.";
 
 impl GraphKind {
     fn about(self) -> &'static str {
         match self {
             GraphKind::Multiset => {
                 "TempoNet over distinct tokens with counts. Inputs: tokens, counts; output: q. \
-A count of zero marks padding, so batches may mix sizes."
+A row with count 0 is padding, so batches may mix sizes."
             }
-            GraphKind::Dense => "TempoNet with one row per job. Inputs: tokens, cpus; output: q.",
+            GraphKind::Dense => {
+                "TempoNet with one row per job and one idle row per CPU. Input: tokens; output: q."
+            }
         }
     }
 }
@@ -75,125 +79,97 @@ fn graph(model: &Model, kind: GraphKind) -> Graph {
         };
         g.floats(&tensor.name(), &dims, weights.get(tensor));
     }
-    let tokens = g.input(
-        "tokens",
-        INT64,
-        &[Dim::Named("batch"), Dim::Named("jobs"), Dim::Of(4)],
-        ABOUT_TOKENS,
-    );
-    let (rows, logit_bias) = match kind {
-        GraphKind::Multiset => {
-            let counts = g.input(
-                "counts",
-                FLOAT,
-                &[Dim::Named("batch"), Dim::Named("actions")],
-                "How often each token occurs: first the number of CPUs, which is how often \
-the idle token stands, then one count per row of tokens; 0 marks padding.",
-            );
-            let axes = g.ints("axes.logits", &[1, 2]);
-            let logs = g.node("counts.log", "Log", &[&counts], &[]);
-            let bias = g.node("counts.bias", "Unsqueeze", &[&logs, &axes], &[]);
-            let one = g.ints("one", &[1]);
-            (embed(&mut g, model, &tokens, &one), Some(bias))
-        }
-        GraphKind::Dense => {
-            let about = "The number of CPUs, which is how often the idle token stands.";
-            let cpus = g.input("cpus", INT64, &[Dim::Of(1)], about);
-            (embed(&mut g, model, &tokens, &cpus), None)
-        }
-    };
-    let q = encode(&mut g, model, &rows, logit_bias.as_deref());
-    if kind == GraphKind::Dense {
-        // All idle rows say the same: keep the last.
-        let one = g.ints("one", &[1]);
-        let start = g.node("q.start", "Sub", &["cpus", &one], &[]);
-        let end = g.ints("q.end", &[i64::MAX]);
-        g.node("q", "Slice", &[&q, &start, &end, &one], &[]);
-    }
-    g.output(
-        "q",
-        FLOAT,
-        &[Dim::Named("batch"), Dim::Named("actions")],
-        "The value of each action: first of leaving a CPU idle, then of each row of tokens.",
-    );
+    let rows = || [Dim("batch"), Dim("rows")];
+    let tokens = g.input("tokens", INT64, &rows(), ABOUT_TOKENS);
+    let logit_bias = (kind == GraphKind::Multiset).then(|| {
+        let about = "How many jobs have each token; for idle, the number of CPUs; 0 for padding.";
+        let counts = g.input("counts", FLOAT, &rows(), about);
+        let logs = g.node("counts.log", "Log", &[&counts], &[]);
+        let axes = g.ints("axes.logits", &[1, 2]);
+        g.node("logits.bias", "Unsqueeze", &[&logs, &axes], &[])
+    });
+    let q = encode(&mut g, model, &tokens, logit_bias.as_deref());
+    let dims = g.node("dims", "Shape", &[&tokens], &[]);
+    g.node("q", "Reshape", &[&q, &dims], &[]);
+    let about = "The value of each row: of running such a job, or of leaving a CPU idle.";
+    g.output("q", FLOAT, &rows(), about);
     g
 }
 
-/// Rows of the idle token, then those of the jobs: [batch, rows, width].
-fn embed(g: &mut Graph, model: &Model, tokens: &str, idle_rows: &str) -> String {
-    let shape = model.shape();
-    // One table and one look-up: ONNX Runtime joins the tables at load.
-    let tables = ["embed.slack", "embed.work", "embed.class", "embed.doubt"];
-    let starts = [
-        0,
-        shape.slack,
-        shape.slack + shape.work,
-        shape.slack + shape.work + shape.classes,
+/// The row of every token there is: idle, then the sums of embeddings. ONNX
+/// Runtime computes it once, at load.
+fn vocabulary(g: &mut Graph, shape: &Shape) -> String {
+    let d = shape.width as i64;
+    let parts = [
+        (Tensor::Slack, [shape.slack as i64, 1, 1, 1, d]),
+        (Tensor::Work, [1, shape.work as i64, 1, 1, d]),
+        (Tensor::Class, [1, 1, shape.classes as i64, 1, d]),
+        (Tensor::Doubt, [1, 1, 1, shape.doubts as i64, d]),
     ];
-    let table = g.node("embed.tables", "Concat", &tables, &[axis(0)]);
-    let starts = g.ints("embed.starts", &starts.map(|start| start as i64));
-    let places = g.node("embed.places", "Add", &[tokens, &starts], &[]);
-    let parts = g.node("embed.parts", "Gather", &[&table, &places], &[axis(0)]);
-    let features = g.ints("axes.features", &[2]);
-    let whole = [("keepdims", Attribute::Int(0))];
-    let jobs = g.node("embed.jobs", "ReduceSum", &[&parts, &features], &whole);
-
-    let first = [("start", Attribute::Int(0)), ("end", Attribute::Int(1))];
-    let batch = g.node("batch", "Shape", &[tokens], &first);
-    let width = g.ints("width", &[shape.width as i64]);
-    let dims = g.node(
-        "idle.dims",
-        "Concat",
-        &[&batch, idle_rows, &width],
-        &[axis(0)],
-    );
-    let idle = g.node("idle.rows", "Expand", &["embed.idle", &dims], &[]);
-    g.node("embed", "Concat", &[&idle, &jobs], &[axis(1)])
+    let [slack, work, class, doubt] = parts.map(|(tensor, dims)| {
+        let name = tensor.name();
+        let dims = g.ints(&format!("{name}.dims"), &dims);
+        g.node(&format!("{name}.spread"), "Reshape", &[&name, &dims], &[])
+    });
+    let times = g.node("embed.times", "Add", &[&slack, &work], &[]);
+    let others = g.node("embed.others", "Add", &[&class, &doubt], &[]);
+    let sums = g.node("embed.sums", "Add", &[&times, &others], &[]);
+    let jobs = g.node("embed.jobs", "Reshape", &[&sums, "flat"], &[]);
+    g.node("vocabulary", "Concat", &["embed.idle", &jobs], &[axis(0)])
 }
 
-/// [batch, rows, width] -> [batch, rows].
-fn encode(g: &mut Graph, model: &Model, rows: &str, logit_bias: Option<&str>) -> String {
+/// [batch, rows] of tokens -> [batch · rows, 1] of Q.
+fn encode(g: &mut Graph, model: &Model, tokens: &str, logit_bias: Option<&str>) -> String {
     let shape = model.shape();
     let (heads, head_width) = (shape.heads, shape.width / shape.heads);
-    let outer = [("start", Attribute::Int(0)), ("end", Attribute::Int(2))];
-    let outer = g.node("outer", "Shape", &[rows], &outer);
-    let inner = g.ints("inner", &[heads as i64, head_width as i64]);
-    let by_head = g.node("by_head", "Concat", &[&outer, &inner], &[axis(0)]);
-    // Matrices see all rows of all batches at once.
+    // Matrices see all rows of the batch at once.
     let flat = g.ints("flat", &[-1, shape.width as i64]);
+    let table = vocabulary(g, shape);
+    let all = g.ints("all", &[-1]);
+    let places = g.node("places", "Reshape", &[tokens, &all], &[]);
+    let mut x = g.node("x", "Gather", &[&table, &places], &[axis(0)]);
+    let dims = g.node("tokens.dims", "Shape", &[tokens], &[]);
+    let inner = g.ints("inner", &[3 * heads as i64, head_width as i64]);
+    let by_head = g.node("by_head", "Concat", &[&dims, &inner], &[axis(0)]);
     g.floats("scale", &[], &[1.0 / (head_width as f32).sqrt()]);
-    let mut x = g.node("x", "Reshape", &[rows, &flat], &[]);
+    g.floats("key.bias", &[shape.width], &vec![0.0; shape.width]);
     for l in 0..shape.layers {
         let at = |name: &str| format!("layer{l}.{name}");
         let linear = |g: &mut Graph, x: &str, matrix: Tensor, bias: Tensor| {
             let (matrix, bias) = (matrix.name(), bias.name());
             g.node(&format!("{matrix}.rows"), "Gemm", &[x, &matrix, &bias], &[])
         };
-        let turn = |g: &mut Graph, x: &str, order: [i64; 4]| {
-            let split = g.node(&format!("{x}.split"), "Reshape", &[x, &by_head], &[]);
-            let order = [("perm", Attribute::Ints(order.to_vec()))];
-            g.node(&format!("{x}.turned"), "Transpose", &[&split], &order)
+        // Queries, keys and values in one product; joined and scaled at load.
+        let scaled = |g: &mut Graph, tensor: Tensor| {
+            let name = tensor.name();
+            g.node(&format!("{name}.scaled"), "Mul", &[&name, "scale"], &[])
         };
-        let queries = linear(g, &x, Tensor::Query(l), Tensor::QueryBias(l));
-        let queries = g.node(&at("query.scaled"), "Mul", &[&queries, "scale"], &[]);
-        let keys = g.node(
-            &at("key.rows"),
-            "MatMul",
-            &[&x, &Tensor::Key(l).name()],
-            &[],
+        let query = scaled(g, Tensor::Query(l));
+        let query_bias = scaled(g, Tensor::QueryBias(l));
+        let matrices = [&query, &Tensor::Key(l).name(), &Tensor::Value(l).name()];
+        let matrices = matrices.map(String::as_str);
+        let biases = [&query_bias, "key.bias", &Tensor::ValueBias(l).name()];
+        let matrix = g.node(&at("project"), "Concat", &matrices, &[axis(1)]);
+        let bias = g.node(&at("project.bias"), "Concat", &biases, &[axis(0)]);
+        let rows = g.node(&at("project.rows"), "Gemm", &[&x, &matrix, &bias], &[]);
+        let split = g.node(&at("project.split"), "Reshape", &[&rows, &by_head], &[]);
+        let turned = turn(g, &at("project.turned"), &split, [0, 2, 1, 3]);
+        let parts = ["query.rows", "key.rows", "value.rows"].map(at);
+        g.nodes(
+            parts.each_ref().map(String::as_str),
+            "Split",
+            &[&turned],
+            &[axis(1)],
         );
-        let values = linear(g, &x, Tensor::Value(l), Tensor::ValueBias(l));
-        let queries = turn(g, &queries, [0, 2, 1, 3]);
-        let keys = turn(g, &keys, [0, 2, 3, 1]);
-        let values = turn(g, &values, [0, 2, 1, 3]);
+        let [queries, keys, values] = parts;
+        let keys = turn(g, &at("key.turned"), &keys, [0, 1, 3, 2]);
         let mut logits = g.node(&at("logits"), "MatMul", &[&queries, &keys], &[]);
         if let Some(bias) = logit_bias {
             logits = g.node(&at("logits.counted"), "Add", &[&logits, bias], &[]);
         }
         let attention = g.node(&at("attention"), "Softmax", &[&logits], &[axis(-1)]);
         let mixed = g.node(&at("mixed"), "MatMul", &[&attention, &values], &[]);
-        let back = [("perm", Attribute::Ints(vec![0, 2, 1, 3]))];
-        let mixed = g.node(&at("mixed.turned"), "Transpose", &[&mixed], &back);
+        let mixed = turn(g, &at("mixed.turned"), &mixed, [0, 2, 1, 3]);
         let mixed = g.node(&at("mixed.rows"), "Reshape", &[&mixed, &flat], &[]);
         let out = linear(g, &mixed, Tensor::Out(l), Tensor::OutBias(l));
         x = add_norm(g, &x, &out, Tensor::Norm1(l), Tensor::Norm1Bias(l));
@@ -202,9 +178,12 @@ fn encode(g: &mut Graph, model: &Model, rows: &str, logit_bias: Option<&str>) ->
         let down = linear(g, &hidden, Tensor::Down(l), Tensor::DownBias(l));
         x = add_norm(g, &x, &down, Tensor::Norm2(l), Tensor::Norm2Bias(l));
     }
-    let q = g.node("q.rows", "Gemm", &[&x, "head", "head.bias"], &[]);
-    let name = if logit_bias.is_some() { "q" } else { "q.all" };
-    g.node(name, "Reshape", &[&q, &outer], &[])
+    g.node("q.rows", "Gemm", &[&x, "head", "head.bias"], &[])
+}
+
+fn turn(g: &mut Graph, name: &str, x: &str, order: [i64; 4]) -> String {
+    let order = [("perm", Attribute::Ints(order.to_vec()))];
+    g.node(name, "Transpose", &[x], &order)
 }
 
 fn add_norm(g: &mut Graph, x: &str, y: &str, gain: Tensor, bias: Tensor) -> String {
