@@ -42,6 +42,8 @@ pub struct Decision {
     permitted: Vec<CpuMask>,
     mapper: Mapper,
     assignment: Assignment,
+    decided: usize,
+    distinct: usize,
 }
 
 impl Decision {
@@ -57,6 +59,8 @@ impl Decision {
             permitted: Vec::new(),
             mapper: Mapper::new(MappingConfig::default()),
             assignment: Assignment::default(),
+            decided: 0,
+            distinct: 0,
         }
     }
 
@@ -65,8 +69,9 @@ impl Decision {
         &self.scores
     }
 
-    pub fn distinct(&self) -> usize {
-        self.tokens.distinct()
+    /// Distinct tokens, idle included, over all decisions so far.
+    pub fn mean_distinct(&self) -> f64 {
+        self.distinct as f64 / self.decided.max(1) as f64
     }
 
     pub fn decide(&mut self, moment: &Moment) -> Result<Stages, OrtError> {
@@ -98,6 +103,8 @@ impl Decision {
         };
         self.mapper.map(&problem, &mut self.assignment);
         let mapped = Instant::now();
+        self.decided += 1;
+        self.distinct += self.tokens.distinct();
         Ok(Stages {
             tokenise: tokenised - start,
             encode: encoded - tokenised,

@@ -2,16 +2,14 @@
 //! that a busy machine is as unkind to one as to the other.
 
 use super::decision::{Decision, Encoder, Stages};
-use super::moments::{moments, Moment, CPUS};
+use super::moments::{Moment, CPUS};
 use crate::policy::network::{
     top_m_agreement, Device, GraphKind, Model, Native, Ort, OrtError, Precision,
 };
 use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Moments per number of jobs.
-const MOMENTS: usize = 16;
 /// The paper's network over more rows than this takes gigabytes and seconds.
 const MOST_PAPER_ROWS: usize = 1000;
 /// End to end for 64, 200 and 600 tasks, on the paper's embedded CPU.
@@ -86,13 +84,11 @@ impl Plan<'_> {
     fn contestants(&self, jobs: usize) -> Result<Vec<(String, Decision)>, OrtError> {
         let tokenizer = self.model.tokenizer();
         let decision = |encoder| Decision::new(tokenizer, encoder);
-        let open =
-            |library: &Path, model: &Model, kind, device| Ort::open(library, model, kind, device);
         let mut contestants = Vec::new();
         if let Some(runtime) = self.runtime.filter(|_| jobs <= MOST_PAPER_ROWS) {
             let shape = Model::paper_shape(tokenizer);
             if let Ok(paper) = Model::untrained(tokenizer.clone(), shape, self.seed) {
-                let ort = open(&runtime.library, &paper, GraphKind::Dense, Device::Cpu)?;
+                let ort = Ort::open(&runtime.library, &paper, GraphKind::Dense, Device::Cpu)?;
                 contestants.push((PAPER.to_owned(), decision(Encoder::OrtDense(ort))));
             }
         }
@@ -105,7 +101,7 @@ impl Plan<'_> {
                 (Backend::Ort, None) => continue,
                 (Backend::Ort, Some(runtime)) => {
                     let device = runtime.device;
-                    let ort = open(&runtime.library, self.model, GraphKind::Multiset, device)?;
+                    let ort = Ort::open(&runtime.library, self.model, GraphKind::Multiset, device)?;
                     let name = match ort.device() {
                         Device::Cpu => "ort",
                         Device::Cuda => "ort, cuda",
@@ -118,15 +114,14 @@ impl Plan<'_> {
         Ok(contestants)
     }
 
-    /// None if no machine of ours ever had that many jobs waiting.
-    pub fn rows(&self, jobs: usize) -> Result<Option<Vec<Row>>, OrtError> {
-        let moments = moments(jobs, MOMENTS, self.seed);
-        if moments.is_empty() {
-            return Ok(None);
-        }
+    /// `moments` all have so many jobs.
+    pub fn rows(&self, jobs: usize, moments: &[Moment]) -> Result<Vec<Row>, OrtError> {
         let mut contestants = self.contestants(jobs)?;
-        let times = race(&mut contestants, &moments, self.time)?;
-        let distinct = distinct(self.model, &moments)?;
+        let times = race(&mut contestants, moments, self.time)?;
+        let distinct = contestants
+            .iter()
+            .map(|(_, decision)| decision.mean_distinct())
+            .fold(0.0, f64::max);
         let whole = |stages: &Vec<Stages>| percentile(stages, 0.5, Stages::whole);
         let paper = contestants.iter().position(|(name, _)| name == PAPER);
         let paper_us = paper.map(|place| whole(&times[place]));
@@ -146,57 +141,48 @@ impl Plan<'_> {
                 cheaper_than_paper: paper_us.map(|paper| paper / whole(stages)),
                 paper_printed_us: PAPER_US.iter().find(|(n, _)| *n == jobs).map(|(_, us)| *us),
             });
-        Ok(Some(rows.collect()))
+        Ok(rows.collect())
     }
 
     /// How often eight bits pick the same jobs as floats.
-    pub fn agreement(&self, jobs: usize) -> Result<Option<Agreement>, OrtError> {
-        let moments = moments(jobs, MOMENTS, self.seed);
+    pub fn agreement(&self, jobs: usize, moments: &[Moment]) -> Result<Agreement, OrtError> {
         let mut floats = self.decision(Encoder::Native(self.native(Precision::Float)));
         let mut narrow = self.decision(Encoder::Native(self.native(Precision::Int8)));
         let mut shared = 0.0;
-        for moment in &moments {
+        for moment in moments {
             floats.decide(moment)?;
             narrow.decide(moment)?;
             shared += top_m_agreement(&floats.scores()[1..], &narrow.scores()[1..], CPUS);
         }
-        Ok((!moments.is_empty()).then(|| Agreement {
+        Ok(Agreement {
             jobs,
             moments: moments.len(),
-            int8_top_m: shared / moments.len() as f64,
-        }))
+            int8_top_m: shared / moments.len().max(1) as f64,
+        })
     }
 
     /// The encoder alone, over more and more jobs, in three ways.
-    pub fn scaling(&self, jobs: &[usize]) -> Result<Vec<Scaling>, OrtError> {
+    pub fn scaling(&self, points: &[(usize, Vec<Moment>)]) -> Result<Vec<Scaling>, OrtError> {
+        const ATTENTION: [&str; 3] = ["multiset", "dense", "sparse"];
         let native = || self.native(Precision::Float);
-        let mut contestants = vec![
-            (
-                "multiset".to_owned(),
-                self.decision(Encoder::Native(native())),
-            ),
-            (
-                "dense".to_owned(),
-                self.decision(Encoder::NativeDense(native())),
-            ),
-            (
-                "sparse".to_owned(),
-                self.decision(Encoder::NativeSparse(native())),
-            ),
+        let encoders = [
+            Encoder::Native(native()),
+            Encoder::NativeDense(native()),
+            Encoder::NativeSparse(native()),
         ];
+        let mut contestants: Vec<(String, Decision)> = ATTENTION
+            .iter()
+            .zip(encoders)
+            .map(|(name, encoder)| (name.to_string(), self.decision(encoder)))
+            .collect();
         let mut curves = [const { Vec::new() }; 3];
-        for &n in jobs {
-            let moments = moments(n, MOMENTS, self.seed);
-            if moments.is_empty() {
-                continue;
-            }
-            let times = race(&mut contestants, &moments, self.time)?;
+        for (jobs, moments) in points {
+            let times = race(&mut contestants, moments, self.time)?;
             for (curve, stages) in curves.iter_mut().zip(&times) {
-                curve.push((n, percentile(stages, 0.5, |stages| stages.encode)));
+                curve.push((*jobs, percentile(stages, 0.5, |stages| stages.encode)));
             }
         }
-        let names = ["multiset", "dense", "sparse"];
-        let scaling = names
+        let scaling = ATTENTION
             .into_iter()
             .zip(curves)
             .filter_map(|(attention, encode_us)| {
@@ -214,46 +200,33 @@ impl Plan<'_> {
     }
 }
 
-fn distinct(model: &Model, moments: &[Moment]) -> Result<f64, OrtError> {
-    let native = Native::new(model.weights(), Precision::Float);
-    let mut decision = Decision::new(model.tokenizer(), Encoder::Native(native));
-    let mut sum = 0;
-    for moment in moments {
-        decision.decide(moment)?;
-        sum += decision.distinct();
-    }
-    Ok(sum as f64 / moments.len() as f64)
-}
-
-/// Times of each contestant, in turns over the moments until time is up; two
-/// rounds at least, of which the first is warm-up.
+/// Times of each contestant, in turns over the moments until time is up, after
+/// a round for warm-up. Slow ones need not see every moment.
 fn race(
     contestants: &mut [(String, Decision)],
     moments: &[Moment],
     time: Duration,
 ) -> Result<Vec<Vec<Stages>>, OrtError> {
+    /// Between looks at the clock.
+    const STEP: usize = 4;
+    let start = Instant::now();
+    for step in moments.chunks(STEP) {
+        for moment in step {
+            for (_, decision) in contestants.iter_mut() {
+                decision.decide(moment)?;
+            }
+        }
+        if start.elapsed() >= time {
+            break;
+        }
+    }
     let mut times = vec![Vec::new(); contestants.len()];
-    let mut end = Instant::now() + time;
-    for round in 0.. {
-        if round == 1 {
-            end = Instant::now() + time;
+    let start = Instant::now();
+    for (i, moment) in moments.iter().cycle().enumerate() {
+        for ((_, decision), times) in contestants.iter_mut().zip(&mut times) {
+            times.push(decision.decide(moment)?);
         }
-        for (i, moment) in moments.iter().enumerate() {
-            for ((_, decision), times) in contestants.iter_mut().zip(&mut times) {
-                let stages = decision.decide(moment)?;
-                if round > 0 {
-                    times.push(stages);
-                }
-            }
-            // Slow ones need not see every moment of a round.
-            if round > 0 && i % 4 == 3 && Instant::now() >= end {
-                return Ok(times);
-            }
-            if round == 0 && i % 4 == 3 && Instant::now() >= end {
-                break;
-            }
-        }
-        if round > 0 && Instant::now() >= end {
+        if i % STEP == STEP - 1 && start.elapsed() >= time {
             break;
         }
     }

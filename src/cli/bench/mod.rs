@@ -7,13 +7,16 @@ mod moments;
 use crate::agent::accel::{find_onnxruntime, OrtSearch};
 use crate::policy::network::{Device, Model, Native, Precision};
 use crate::report::table::Table;
-use anyhow::{bail, Context, Result};
+use anyhow::{bail, Result};
 use clap::{Args, ValueEnum};
 use measure::{Agreement, Backend, Plan, Row, Runtime, Scaling, PAPER};
 use moments::CPUS;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// Situations per number of jobs.
+const MOMENTS: usize = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum DeviceArg {
@@ -51,7 +54,7 @@ pub struct BenchArgs {
     device: DeviceArg,
 
     /// Seconds to measure for each number of jobs
-    #[arg(long, default_value_t = 2.0, value_parser = seconds)]
+    #[arg(long, default_value_t = 1.0, value_parser = seconds)]
     seconds: f64,
 
     #[arg(long, default_value_t = 1)]
@@ -134,18 +137,20 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         agreement: Vec::new(),
         scaling: Vec::new(),
     };
-    let jobs: Vec<usize> = args.n.iter().map(|&n| n as usize).collect();
-    for &n in &jobs {
-        let rows = plan.rows(n)?;
-        outcome
-            .decisions
-            .extend(rows.with_context(|| format!("no moment with {n} jobs was found"))?);
-        if plan.backends.contains(&Backend::NativeInt8) {
-            outcome.agreement.extend(plan.agreement(n)?);
+    let mut points = Vec::new();
+    for &n in &args.n {
+        let (jobs, moments) = (n as usize, moments::moments(n as usize, MOMENTS, args.seed));
+        if moments.is_empty() {
+            bail!("the simulated machine never has {jobs} jobs waiting");
         }
+        outcome.decisions.extend(plan.rows(jobs, &moments)?);
+        if plan.backends.contains(&Backend::NativeInt8) {
+            outcome.agreement.push(plan.agreement(jobs, &moments)?);
+        }
+        points.push((jobs, moments));
     }
-    if jobs.len() > 1 && plan.backends.contains(&Backend::Native) {
-        outcome.scaling = plan.scaling(&jobs)?;
+    if plan.backends.contains(&Backend::Native) {
+        outcome.scaling = plan.scaling(&points)?;
     }
     if args.json {
         println!("{}", serde_json::to_string_pretty(&outcome)?);
@@ -217,9 +222,10 @@ fn print(outcome: &Outcome) {
         ]);
     }
     print!("{table}");
+    println!();
     for agreement in &outcome.agreement {
         println!(
-            "\n{} jobs: eight bits pick {:.1} % of the {} jobs that floats pick ({} moments)",
+            "{} jobs: eight bits pick {:.1} % of the {} jobs that floats pick ({} moments)",
             agreement.jobs,
             100.0 * agreement.int8_top_m,
             outcome.cpus,

@@ -106,14 +106,11 @@ pub unsafe fn linear<L: Lanes, const RELU: bool>(x: &Rows, w: &Matrix, out: &mut
     assert!(out.panels == w.panels && x.panels * LANES >= w.inputs);
     let mut row = 0;
     while row + L::ROWS <= x.rows {
+        // A constant: only one of these is compiled.
         match L::ROWS {
             8 => linear_rows::<L, 8, RELU>(x, w, out, row),
             4 => linear_rows::<L, 4, RELU>(x, w, out, row),
-            _ => {
-                for r in row..row + L::ROWS {
-                    linear_rows::<L, 1, RELU>(x, w, out, r)
-                }
-            }
+            _ => linear_rows::<L, 2, RELU>(x, w, out, row),
         }
         row += L::ROWS;
     }
@@ -284,37 +281,48 @@ pub unsafe fn scores<L: Lanes>(
     keys: std::ops::Range<usize>,
     scratch: &mut Scratch,
 ) -> L::Floats {
-    /// Keys at once: each query's lanes are loaded once for all of them.
-    const KEYS: usize = 4;
-    let stride = of.k.panels * LANES;
-    let from = flat(&of.k.values).as_ptr().add(head * of.width);
     let mut most = L::splat(f32::MIN);
     let mut key = keys.start;
-    while key + KEYS <= keys.end {
-        let row = from.add(key * stride);
-        let mut sums = [L::splat(0.0); KEYS];
-        for (sum, bias) in sums.iter_mut().zip(&of.bias[key..key + KEYS]) {
-            *sum = L::splat(*bias);
-        }
-        for (c, query) in scratch.queries.iter().enumerate() {
-            let query = L::load(query);
-            for (i, sum) in sums.iter_mut().enumerate() {
-                *sum = L::mul_add(query, L::splat(*row.add(i * stride + c)), *sum);
-            }
-        }
-        for (i, sum) in sums.into_iter().enumerate() {
-            L::store(&mut scratch.weights[key + i], sum);
-            most = L::max(most, sum);
-        }
-        key += KEYS;
+    while key + L::ROWS <= keys.end {
+        let largest = match L::ROWS {
+            8 => scores_of::<L, 8>(of, head, key, scratch),
+            4 => scores_of::<L, 4>(of, head, key, scratch),
+            _ => scores_of::<L, 2>(of, head, key, scratch),
+        };
+        most = L::max(most, largest);
+        key += L::ROWS;
     }
     for key in key..keys.end {
-        let row = from.add(key * stride);
-        let mut sum = L::splat(of.bias[key]);
-        for (c, query) in scratch.queries.iter().enumerate() {
-            sum = L::mul_add(L::load(query), L::splat(*row.add(c)), sum);
+        most = L::max(most, scores_of::<L, 1>(of, head, key, scratch));
+    }
+    most
+}
+
+/// K keys at once: each query's lanes are loaded once for all of them.
+#[inline(always)]
+unsafe fn scores_of<L: Lanes, const K: usize>(
+    of: &Attention<'_>,
+    head: usize,
+    first: usize,
+    scratch: &mut Scratch,
+) -> L::Floats {
+    let stride = of.k.panels * LANES;
+    let rows = flat(&of.k.values)
+        .as_ptr()
+        .add(first * stride + head * of.width);
+    let mut sums = [L::splat(0.0); K];
+    for (sum, bias) in sums.iter_mut().zip(&of.bias[first..first + K]) {
+        *sum = L::splat(*bias);
+    }
+    for (c, query) in scratch.queries.iter().enumerate() {
+        let query = L::load(query);
+        for (i, sum) in sums.iter_mut().enumerate() {
+            *sum = L::mul_add(query, L::splat(*rows.add(i * stride + c)), *sum);
         }
-        L::store(&mut scratch.weights[key], sum);
+    }
+    let mut most = sums[0];
+    for (place, sum) in scratch.weights[first..first + K].iter_mut().zip(sums) {
+        L::store(place, sum);
         most = L::max(most, sum);
     }
     most

@@ -40,7 +40,7 @@ pub unsafe trait Lanes {
     type Floats: Copy;
     /// Sixteen sums of integer products.
     type Sums: Copy;
-    /// Rows that the matrix kernels hold in registers at once.
+    /// Rows, or keys, that the kernels hold in registers at once: 2, 4 or 8.
     const ROWS: usize;
 
     unsafe fn load(from: *const Sixteen) -> Self::Floats;
@@ -178,9 +178,15 @@ unsafe impl Lanes for Plain {
     }
     #[inline(always)]
     unsafe fn dot_pairs(sums: [i32; LANES], a: i32, b: *const [i16; 2 * LANES]) -> [i32; LANES] {
-        let (low, high) = (a as i16 as i32, a >> 16);
-        let b = &*b;
-        std::array::from_fn(|i| sums[i] + low * b[2 * i] as i32 + high * b[2 * i + 1] as i32)
+        // Every x86-64 has the one instruction that this is about.
+        #[cfg(target_arch = "x86_64")]
+        return super::x86::dot_pairs_sse2(sums, a, b);
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            let (low, high) = (a as i16 as i32, a >> 16);
+            let b = &*b;
+            std::array::from_fn(|i| sums[i] + low * b[2 * i] as i32 + high * b[2 * i + 1] as i32)
+        }
     }
     #[inline(always)]
     unsafe fn to_floats(sums: [i32; LANES]) -> [f32; LANES] {

@@ -1,5 +1,5 @@
-//! Sixteen lanes with AVX-512, or with AVX2 and FMA. The only place with
-//! vector instructions in it.
+//! Sixteen lanes with AVX-512, or with AVX2 and FMA, and what SSE2 does for
+//! those without. The only place with vector instructions in it.
 
 use super::lanes::{Lanes, Sixteen, LANES};
 use std::arch::x86_64::*;
@@ -182,4 +182,27 @@ unsafe impl Lanes for Avx2 {
     unsafe fn to_floats(sums: [__m256i; 2]) -> [__m256; 2] {
         [_mm256_cvtepi32_ps(sums[0]), _mm256_cvtepi32_ps(sums[1])]
     }
+}
+
+/// [`Lanes::dot_pairs`] with what every x86-64 has.
+///
+/// # Safety
+/// `b` can be read.
+#[inline(always)]
+pub unsafe fn dot_pairs_sse2(
+    sums: [i32; LANES],
+    a: i32,
+    b: *const [i16; 2 * LANES],
+) -> [i32; LANES] {
+    let mut result = sums;
+    let (b, to): (*const __m128i, *mut __m128i) = (b.cast(), result.as_mut_ptr().cast());
+    let a = _mm_set1_epi32(a);
+    for i in 0..LANES / 4 {
+        let products = _mm_madd_epi16(a, _mm_loadu_si128(b.add(i)));
+        _mm_storeu_si128(
+            to.add(i),
+            _mm_add_epi32(_mm_loadu_si128(to.add(i)), products),
+        );
+    }
+    result
 }
