@@ -25,6 +25,8 @@ step "cargo clippy"
 cargo clippy --locked --release --all-targets -- -D warnings
 step "cargo test"
 cargo test --locked --release
+step "ONNX files"
+scripts/check-onnx.sh
 step "cargo build --release"
 cargo build --locked --release
 step "the scheduler on real kernels"

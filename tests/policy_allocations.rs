@@ -1,8 +1,10 @@
 //! After warm-up a decision allocates nothing.
 
+use scx_temponet::policy::network::{Model, NetworkScorer, Precision};
 use scx_temponet::policy::*;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 
@@ -47,8 +49,12 @@ fn jobs(n: u64, seed: u64) -> Vec<Job> {
         .collect()
 }
 
+/// Tests of one file run side by side, and all allocate.
+static ALONE: Mutex<()> = Mutex::new(());
+
 #[test]
 fn a_decision_allocates_nothing_after_warm_up() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     for kind in [MappingKind::Greedy, MappingKind::Sinkhorn] {
         for overload in [OverloadRule::Fit, OverloadRule::Admit] {
             let mut decider = Decider::new(PolicyConfig {
@@ -93,5 +99,40 @@ fn a_decision_allocates_nothing_after_warm_up() {
             assert_eq!(ALLOCATIONS.load(Ordering::Relaxed), before);
             assert_eq!(running, 160);
         }
+    }
+}
+
+#[test]
+fn the_network_allocates_nothing_after_warm_up() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let shape = Model::default_shape();
+    let model = Model::untrained(Model::default_tokenizer(), shape, 1).unwrap();
+    let scorers = [
+        NetworkScorer::native(&model, Precision::Float),
+        NetworkScorer::native(&model, Precision::Int8),
+        NetworkScorer::sparse(&model),
+    ];
+    let sets: Vec<Vec<Job>> = (0..5).map(|seed| jobs(600, seed)).collect();
+    for mut scorer in scorers {
+        let mut decider = Decider::new(PolicyConfig {
+            tokenizer: model.tokenizer().clone(),
+            ..PolicyConfig::default()
+        });
+        let mut scored = 0;
+        let mut run = |jobs: &[Job]| {
+            let situation = Situation {
+                now_ns: 0,
+                jobs,
+                upcoming: &[],
+                cpus: CpuMask::first(8),
+                hold_ns: 100_000,
+            };
+            scored += usize::from(decider.decide(&mut scorer, &situation).scored);
+        };
+        sets.iter().for_each(|jobs| run(jobs));
+        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        sets.iter().for_each(|jobs| run(&jobs[..500]));
+        assert_eq!(ALLOCATIONS.load(Ordering::Relaxed), before);
+        assert_eq!(scored, 10);
     }
 }

@@ -1,6 +1,7 @@
 //! The command line: one file per subcommand, bare `scx_temponet` loads the
 //! scheduler.
 
+pub mod bench;
 pub mod doctor;
 pub mod hint;
 mod load;
@@ -29,6 +30,7 @@ enum Command {
     Hint(hint::HintArgs),
     Doctor(doctor::DoctorArgs),
     Sim(Box<sim::SimArgs>),
+    Bench(bench::BenchArgs),
 }
 
 pub fn run() -> ExitCode {
@@ -37,6 +39,9 @@ pub fn run() -> ExitCode {
         Some(Command::Hint(args)) => return hint::run(args),
         Some(Command::Doctor(args)) => return doctor::run(args),
         Some(Command::Sim(args)) => return exit(sim::run(&args).map(|()| ExitCode::SUCCESS), 2),
+        Some(Command::Bench(args)) => {
+            return exit(bench::run(&args).map(|()| ExitCode::SUCCESS), 2)
+        }
         None => {}
     }
     exit(load::run(cli.load), 1)

@@ -13,9 +13,24 @@
 //! per CPU, which is how the network knows how many CPUs there are for so many
 //! jobs.
 
+mod agreement;
+mod init;
+mod model;
+mod native;
+mod onnx;
+mod ort;
+#[cfg(test)]
+mod reference;
+mod scorer;
 mod shape;
 mod weights;
 
+pub use agreement::top_m_agreement;
+pub use model::{LoadError, Model, ModelError, Provenance};
+pub use native::{Isa, Native, Precision};
+pub use onnx::{GraphKind, OnnxError};
+pub use ort::{Device, Ort, OrtError};
+pub use scorer::NetworkScorer;
 pub use shape::{Shape, ShapeError};
 pub use weights::{Tensor, Weights, WeightsError};
 

@@ -1,0 +1,154 @@
+//! One decision in three stages, with a clock between them.
+
+use super::moments::{Moment, CPUS};
+use crate::policy::mapping::{Mapper, Problem};
+use crate::policy::network::{Native, Ort, OrtError};
+use crate::policy::{Assignment, CpuMask, MappingConfig, SparsePlan, Token, TokenSet, Tokenizer};
+use std::time::{Duration, Instant};
+
+/// What turns tokens into scores.
+pub enum Encoder {
+    Native(Native),
+    Ort(Ort),
+    /// One row per job from here on, as in the paper.
+    OrtDense(Ort),
+    NativeDense(Native),
+    /// Rows in order of deadline.
+    NativeSparse(Native),
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Stages {
+    pub tokenise: Duration,
+    pub encode: Duration,
+    pub map: Duration,
+}
+
+impl Stages {
+    pub fn whole(&self) -> Duration {
+        self.tokenise + self.encode + self.map
+    }
+}
+
+/// A policy without its shield: tokens, network, mapping.
+pub struct Decision {
+    tokenizer: Tokenizer,
+    encoder: Encoder,
+    tokens: TokenSet,
+    rows: Vec<Token>,
+    ones: Vec<u32>,
+    scores: Vec<f32>,
+    candidates: Vec<u32>,
+    permitted: Vec<CpuMask>,
+    mapper: Mapper,
+    assignment: Assignment,
+    decided: usize,
+    distinct: usize,
+}
+
+impl Decision {
+    pub fn new(tokenizer: &Tokenizer, encoder: Encoder) -> Decision {
+        Decision {
+            tokenizer: tokenizer.clone(),
+            encoder,
+            tokens: TokenSet::default(),
+            rows: Vec::new(),
+            ones: Vec::new(),
+            scores: Vec::new(),
+            candidates: Vec::new(),
+            permitted: Vec::new(),
+            mapper: Mapper::new(MappingConfig::default()),
+            assignment: Assignment::default(),
+            decided: 0,
+            distinct: 0,
+        }
+    }
+
+    /// Idle's score and every job's, as the last decision had them.
+    pub fn scores(&self) -> &[f32] {
+        &self.scores
+    }
+
+    /// Distinct tokens, idle included, over all decisions so far.
+    pub fn mean_distinct(&self) -> f64 {
+        self.distinct as f64 / self.decided.max(1) as f64
+    }
+
+    pub fn decide(&mut self, moment: &Moment) -> Result<Stages, OrtError> {
+        let jobs = &moment.jobs;
+        let cpus = CpuMask::first(CPUS);
+        // The shield's answer, were everybody safe: all jobs, by deadline.
+        self.candidates.clear();
+        self.candidates.extend(0..jobs.len() as u32);
+        let by_deadline = |&job: &u32| jobs[job as usize].deadline_ns;
+        self.candidates.sort_by_key(by_deadline);
+        self.permitted.clear();
+        self.permitted
+            .extend(jobs.iter().map(|job| job.allowed.and(&cpus)));
+        self.scores.resize(1 + jobs.len(), 0.0);
+
+        let start = Instant::now();
+        self.tokenizer
+            .tokenize(jobs, moment.now_ns, &mut self.tokens);
+        let tokenised = Instant::now();
+        self.encode(jobs.len())?;
+        let encoded = Instant::now();
+        self.assignment.reset(jobs.len(), &cpus);
+        let problem = Problem {
+            jobs,
+            scores: &self.scores,
+            candidates: &self.candidates,
+            permitted: &self.permitted,
+            may_idle: false,
+        };
+        self.mapper.map(&problem, &mut self.assignment);
+        let mapped = Instant::now();
+        self.decided += 1;
+        self.distinct += self.tokens.distinct();
+        Ok(Stages {
+            tokenise: tokenised - start,
+            encode: encoded - tokenised,
+            map: mapped - encoded,
+        })
+    }
+
+    fn encode(&mut self, jobs: usize) -> Result<(), OrtError> {
+        let Decision {
+            tokens,
+            rows,
+            ones,
+            scores,
+            candidates,
+            ..
+        } = self;
+        rows.clear();
+        match &mut self.encoder {
+            Encoder::Native(native) => tokens.spread(native.forward(tokens, CPUS), scores),
+            Encoder::Ort(ort) => tokens.spread(ort.forward(tokens, CPUS)?, scores),
+            Encoder::OrtDense(ort) => {
+                let places = tokens.indices();
+                let jobs = tokens.slots().iter().map(|&slot| places[slot as usize]);
+                // The paper has one idle token, whatever the CPUs.
+                scores.copy_from_slice(ort.forward_rows(places[..1].iter().copied().chain(jobs))?);
+            }
+            Encoder::NativeDense(native) => {
+                rows.push(Token::Idle);
+                rows.extend((0..jobs).map(|job| tokens.token_of_job(job)));
+                ones.resize(rows.len(), 1);
+                scores.copy_from_slice(native.forward_rows(rows, ones, CPUS));
+            }
+            Encoder::NativeSparse(native) => {
+                rows.push(Token::Idle);
+                let sorted = candidates.iter().map(|&job| job as usize);
+                rows.extend(sorted.clone().map(|job| tokens.token_of_job(job)));
+                let plan = SparsePlan::for_tasks(jobs, false);
+                let q = native.forward_sparse(rows, CPUS, &plan);
+                scores[0] = q[0];
+                sorted
+                    .zip(&q[1..])
+                    .for_each(|(job, &q)| scores[1 + job] = q);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,248 @@
+//! `scx_temponet bench`: what a decision costs, stage by stage.
+
+mod decision;
+mod measure;
+mod moments;
+
+use crate::agent::accel::{find_onnxruntime, OrtSearch};
+use crate::policy::network::{Device, Model, Native, Precision};
+use crate::report::table::Table;
+use anyhow::{bail, Result};
+use clap::{Args, ValueEnum};
+use measure::{Agreement, Backend, Plan, Row, Runtime, Scaling, PAPER};
+use moments::CPUS;
+use serde::Serialize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Situations per number of jobs.
+const MOMENTS: usize = 16;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum DeviceArg {
+    Cpu,
+    Cuda,
+}
+
+/// Measure what a decision costs on one core: tokens, network, mapping to
+/// eight CPUs
+///
+/// Situations are moments of a simulated machine at load 1.1. Beside the model
+/// runs the paper's network (width 128, 2 layers, 4 heads, 512 hidden) with one
+/// row per job in ONNX Runtime; all take turns, so compare the ratios.
+#[derive(Args, Debug, Clone)]
+pub struct BenchArgs {
+    /// Numbers of jobs, separated by commas
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_values_t = [64, 200, 600, 5000],
+        value_parser = clap::value_parser!(u32).range(1..=20_000)
+    )]
+    n: Vec<u32>,
+
+    /// Which backends to measure, separated by commas (default: all there are)
+    #[arg(long, value_enum, value_delimiter = ',')]
+    backend: Vec<Backend>,
+
+    /// A model file (default: untrained weights of the default shape)
+    #[arg(long, value_name = "FILE")]
+    model: Option<PathBuf>,
+
+    /// What ONNX Runtime computes on; the paper's network stays on the CPU
+    #[arg(long, value_enum, default_value = "cpu")]
+    device: DeviceArg,
+
+    /// Seconds to measure for each number of jobs
+    #[arg(long, default_value_t = 1.0, value_parser = seconds)]
+    seconds: f64,
+
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text
+        .parse()
+        .map_err(|_| format!("'{text}' is not a number"))?;
+    if !(0.01..=600.0).contains(&seconds) {
+        return Err("must be between 0.01 and 600".into());
+    }
+    Ok(seconds)
+}
+
+#[derive(Serialize)]
+struct Outcome {
+    model: String,
+    trained: bool,
+    cpus: usize,
+    instructions: &'static str,
+    onnxruntime: Option<String>,
+    decisions: Vec<Row>,
+    agreement: Vec<Agreement>,
+    scaling: Vec<Scaling>,
+}
+
+pub fn run(args: &BenchArgs) -> Result<()> {
+    let model = match &args.model {
+        Some(path) => Model::load(path)?,
+        None => Model::untrained(
+            Model::default_tokenizer(),
+            Model::default_shape(),
+            args.seed,
+        )?,
+    };
+    let found = find_onnxruntime(&OrtSearch::here());
+    let wants_ort = args.backend.contains(&Backend::Ort);
+    let (runtime, version) = match found {
+        Ok(Some((library, version))) => {
+            let device = match args.device {
+                DeviceArg::Cpu => Device::Cpu,
+                DeviceArg::Cuda => Device::Cuda,
+            };
+            (Some(Runtime { library, device }), Some(version))
+        }
+        Ok(None) if wants_ort => bail!("ONNX Runtime is not here; scripts/setup.sh ort fetches it"),
+        Ok(None) => (None, None),
+        Err(error) if wants_ort => bail!("ONNX Runtime: {error}"),
+        Err(error) => {
+            eprintln!("scx_temponet: measuring without ONNX Runtime: {error}");
+            (None, None)
+        }
+    };
+    let all = [Backend::Ort, Backend::Native, Backend::NativeInt8];
+    let plan = Plan {
+        model: &model,
+        backends: if args.backend.is_empty() {
+            &all
+        } else {
+            &args.backend
+        },
+        runtime: runtime.as_ref(),
+        seed: args.seed,
+        time: Duration::from_secs_f64(args.seconds),
+    };
+    stay_on_this_cpu();
+    let mut outcome = Outcome {
+        model: model.provenance().name.clone(),
+        trained: model.is_trained(),
+        cpus: CPUS,
+        instructions: Native::new(model.weights(), Precision::Float).isa().name(),
+        onnxruntime: version,
+        decisions: Vec::new(),
+        agreement: Vec::new(),
+        scaling: Vec::new(),
+    };
+    let mut points = Vec::new();
+    for &n in &args.n {
+        let (jobs, moments) = (n as usize, moments::moments(n as usize, MOMENTS, args.seed));
+        if moments.is_empty() {
+            bail!("the simulated machine never has {jobs} jobs waiting");
+        }
+        outcome.decisions.extend(plan.rows(jobs, &moments)?);
+        if plan.backends.contains(&Backend::NativeInt8) {
+            outcome.agreement.push(plan.agreement(jobs, &moments)?);
+        }
+        points.push((jobs, moments));
+    }
+    if plan.backends.contains(&Backend::Native) {
+        outcome.scaling = plan.scaling(&points)?;
+    }
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&outcome)?);
+    } else {
+        print(&outcome);
+    }
+    Ok(())
+}
+
+/// One core, one cache: whoever moves in between measures the move.
+fn stay_on_this_cpu() {
+    // SAFETY: plain calls with a set of this size; a refusal changes nothing.
+    unsafe {
+        let cpu = libc::sched_getcpu();
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        if (0..libc::CPU_SETSIZE).contains(&cpu) {
+            libc::CPU_SET(cpu as usize, &mut set);
+            libc::sched_setaffinity(0, std::mem::size_of_val(&set), &set);
+        }
+    }
+}
+
+fn print(outcome: &Outcome) {
+    let about = if outcome.trained {
+        ""
+    } else {
+        " (not trained: for speed only)"
+    };
+    println!("model         {}{about}", outcome.model);
+    println!("native        {}", outcome.instructions);
+    let runtime = outcome.onnxruntime.as_deref();
+    println!(
+        "ONNX Runtime  {}",
+        runtime.unwrap_or("not here: no comparison with the paper's network")
+    );
+    println!(
+        "mapping to {} CPUs; microseconds, medians but p99\n",
+        outcome.cpus
+    );
+    let mut table = Table::new([
+        "jobs",
+        "tokens",
+        "network",
+        "whole",
+        "p99",
+        "tokenise",
+        "encode",
+        "map",
+        "cheaper",
+        "paper prints",
+        "runs",
+    ]);
+    for row in &outcome.decisions {
+        let us = |us: f64| format!("{us:.1}");
+        let printed = row.paper_printed_us.filter(|_| row.contestant == PAPER);
+        table.row([
+            row.jobs.to_string(),
+            format!("{:.0}", row.distinct),
+            row.contestant.clone(),
+            us(row.p50_us),
+            us(row.p99_us),
+            us(row.tokenise_us),
+            us(row.encode_us),
+            us(row.map_us),
+            row.cheaper_than_paper
+                .map_or(String::new(), |times| format!("{times:.1}x")),
+            printed.map_or(String::new(), |us| format!("{us:.0}")),
+            row.runs.to_string(),
+        ]);
+    }
+    print!("{table}");
+    println!();
+    for agreement in &outcome.agreement {
+        println!(
+            "{} jobs: eight bits pick {:.1} % of the {} jobs that floats pick ({} moments)",
+            agreement.jobs,
+            100.0 * agreement.int8_top_m,
+            outcome.cpus,
+            agreement.moments
+        );
+    }
+    for scaling in &outcome.scaling {
+        let points: Vec<String> = scaling
+            .encode_us
+            .iter()
+            .map(|(n, us)| format!("{n}: {us:.0}"))
+            .collect();
+        println!(
+            "native encoder, {}: jobs^{:.2} ({} µs)",
+            scaling.attention,
+            scaling.exponent,
+            points.join(", ")
+        );
+    }
+}

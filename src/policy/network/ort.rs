@@ -1,0 +1,179 @@
+//! TempoNet in ONNX Runtime, which is opened at run time and may be absent.
+
+use super::model::Model;
+use super::onnx::GraphKind;
+use crate::policy::tokenizer::TokenSet;
+use log::warn;
+use ort::environment::Environment;
+use ort::ep::CUDA;
+use ort::logging::LogLevel;
+use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
+use ort::session::{Session, SessionInputValue};
+use ort::value::TensorRef;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use thiserror::Error;
+
+/// What ONNX Runtime computes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Device {
+    Cpu,
+    Cuda,
+}
+
+#[derive(Debug, Error)]
+pub enum OrtError {
+    #[error("cannot open ONNX Runtime {}: {why}", .path.display())]
+    Library { path: PathBuf, why: String },
+    #[error("this process already runs the ONNX Runtime {}", .0.display())]
+    Another(PathBuf),
+    #[error("ONNX Runtime: {0}")]
+    Runtime(#[from] ort::Error),
+}
+
+/// One thread, no spinning, nothing sent anywhere.
+pub struct Ort {
+    session: Session,
+    device: Device,
+    tokens: Vec<i64>,
+    counts: Vec<f32>,
+    q: Vec<f32>,
+}
+
+/// ONNX Runtime allows one environment per process; it is never given back.
+static RUNTIME: Mutex<Option<(PathBuf, Environment)>> = Mutex::new(None);
+
+fn environment(library: &Path) -> Result<Environment, OrtError> {
+    let mut runtime = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((path, environment)) = &*runtime {
+        if path != library {
+            return Err(OrtError::Another(path.clone()));
+        }
+        return Ok(environment.clone());
+    }
+    // With a relative path, `ort` would look beside the executable.
+    let absolute = library.canonicalize().map_err(|error| OrtError::Library {
+        path: library.into(),
+        why: error.to_string(),
+    })?;
+    let builder = ort::init_from(&absolute).map_err(|error| OrtError::Library {
+        path: library.into(),
+        why: error.to_string(),
+    })?;
+    let environment = builder
+        .with_name(env!("CARGO_PKG_NAME"))
+        .with_telemetry(false)
+        .build()?;
+    environment.set_log_level(LogLevel::Error);
+    *runtime = Some((library.into(), environment.clone()));
+    Ok(environment)
+}
+
+impl Ort {
+    /// `library` is libonnxruntime.so, 1.17 or newer. Where CUDA is asked for
+    /// and cannot be had, the CPU takes over with a warning.
+    pub fn open(
+        library: &Path,
+        model: &Model,
+        kind: GraphKind,
+        device: Device,
+    ) -> Result<Ort, OrtError> {
+        let environment = environment(library)?;
+        let file = model.to_onnx(kind);
+        let opened = match device {
+            Device::Cpu => None,
+            Device::Cuda => match on_cuda(&environment, &file) {
+                Ok(session) => Some(session),
+                Err(error) => {
+                    warn!("ONNX Runtime cannot use CUDA, the CPU takes over: {error}");
+                    None
+                }
+            },
+        };
+        let device = if opened.is_some() {
+            Device::Cuda
+        } else {
+            Device::Cpu
+        };
+        let session = match opened {
+            Some(session) => session,
+            None => builder(&environment)?.commit_from_memory(&file)?,
+        };
+        Ok(Ort {
+            session,
+            device,
+            tokens: Vec::new(),
+            counts: Vec::new(),
+            q: Vec::new(),
+        })
+    }
+
+    /// Where it really runs.
+    pub fn device(&self) -> Device {
+        self.device
+    }
+
+    /// One Q per distinct token, idle first. For [`GraphKind::Multiset`].
+    pub fn forward(&mut self, set: &TokenSet, cpus: usize) -> Result<&[f32], OrtError> {
+        self.tokens.clear();
+        self.tokens
+            .extend(set.indices().iter().map(|&place| place as i64));
+        self.counts.clear();
+        self.counts
+            .extend(set.counts().iter().map(|&count| count as f32));
+        // Idle comes first, and stands for one per CPU.
+        self.counts[0] = cpus.max(1) as f32;
+        let dims = [1, self.tokens.len()];
+        let tokens = TensorRef::from_array_view((dims, &self.tokens[..]))?;
+        let counts = TensorRef::from_array_view((dims, &self.counts[..]))?;
+        run(&mut self.session, ort::inputs![tokens, counts], &mut self.q)?;
+        Ok(&self.q)
+    }
+
+    /// One Q per row, given as places in the vocabulary, idle among them once
+    /// per CPU. For [`GraphKind::Dense`].
+    pub fn forward_rows(&mut self, rows: impl Iterator<Item = u32>) -> Result<&[f32], OrtError> {
+        self.tokens.clear();
+        self.tokens.extend(rows.map(i64::from));
+        let tokens = TensorRef::from_array_view(([1, self.tokens.len()], &self.tokens[..]))?;
+        run(&mut self.session, ort::inputs![tokens], &mut self.q)?;
+        Ok(&self.q)
+    }
+}
+
+fn builder(environment: &Environment) -> Result<SessionBuilder, OrtError> {
+    let builder = Session::builder(environment)?
+        .with_optimization_level(GraphOptimizationLevel::All)
+        .map_err(ort::Error::from)?
+        .with_intra_threads(1)
+        .map_err(ort::Error::from)?
+        .with_inter_threads(1)
+        .map_err(ort::Error::from)?
+        .with_intra_op_spinning(false)
+        .map_err(ort::Error::from)?
+        .with_inter_op_spinning(false)
+        .map_err(ort::Error::from)?
+        .with_log_level(LogLevel::Error)
+        .map_err(ort::Error::from)?;
+    Ok(builder)
+}
+
+fn on_cuda(environment: &Environment, file: &[u8]) -> Result<Session, OrtError> {
+    let cuda = CUDA::default().build().error_on_failure();
+    let mut builder = builder(environment)?
+        .with_execution_providers([cuda])
+        .map_err(ort::Error::from)?;
+    Ok(builder.commit_from_memory(file)?)
+}
+
+fn run<const INPUTS: usize>(
+    session: &mut Session,
+    inputs: [SessionInputValue<'_>; INPUTS],
+    q: &mut Vec<f32>,
+) -> Result<(), OrtError> {
+    let outputs = session.run(inputs)?;
+    let (_, values) = outputs[0].try_extract_tensor::<f32>()?;
+    q.clear();
+    q.extend_from_slice(values);
+    Ok(())
+}

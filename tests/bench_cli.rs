@@ -1,0 +1,50 @@
+//! `scx_temponet bench` as its users meet it.
+
+use serde_json::Value;
+use std::process::{Command, Output};
+
+fn bench(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_scx_temponet"))
+        .arg("bench")
+        .args(args)
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn every_backend_is_measured_stage_by_stage() {
+    let out = bench(&["--n", "16,40", "--seconds", "0.05", "--json"]);
+    let errors = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "{errors}");
+    let outcome: Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(outcome["trained"], false);
+    let rows = outcome["decisions"].as_array().unwrap();
+    for jobs in [16, 40] {
+        for backend in ["native", "native-int8"] {
+            let row = rows
+                .iter()
+                .find(|row| row["jobs"] == jobs && row["contestant"] == backend)
+                .unwrap();
+            let us = |key: &str| row[key].as_f64().unwrap();
+            assert!(us("tokenise_us") > 0.0 && us("encode_us") > 0.0 && us("map_us") > 0.0);
+            assert!(us("p50_us") <= us("p99_us"));
+            assert!(1.0 < us("distinct") && us("distinct") <= jobs as f64 + 1.0);
+        }
+    }
+    assert_eq!(outcome["scaling"].as_array().unwrap().len(), 3);
+    let with_runtime = !outcome["onnxruntime"].is_null();
+    let compared = rows
+        .iter()
+        .filter(|row| !row["cheaper_than_paper"].is_null());
+    assert_eq!(compared.count(), if with_runtime { 8 } else { 0 });
+}
+
+#[test]
+fn bad_input_is_one_sentence() {
+    let out = bench(&["--model", "/nowhere/model.onnx"]);
+    assert_eq!(out.status.code(), Some(2));
+    let message = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(message.lines().count(), 1, "{message}");
+    assert!(message.contains("/nowhere/model.onnx"), "{message}");
+    assert_eq!(bench(&["--n", "0"]).status.code(), Some(2));
+}
