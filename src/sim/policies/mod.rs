@@ -1,6 +1,6 @@
 //! The classic schedulers, one file each, behind one trait.
 
-mod distilled;
+mod decided;
 mod dm;
 mod dover;
 mod dp_wrap;
@@ -15,7 +15,7 @@ mod random;
 mod rm;
 mod srpt;
 
-pub use distilled::{Distilled, DistilledRule, Score};
+pub use decided::Decided;
 pub use dm::DeadlineMonotonic;
 pub use dover::Dover;
 pub use dp_wrap::DpWrap;
@@ -33,6 +33,7 @@ pub use srpt::Srpt;
 use super::engine::{Plan, ReadyJob, View};
 use super::task::{Task, TaskSet};
 use super::time::Ns;
+use crate::policy::{self, DistilledRule};
 
 /// Decides whom to run whenever something has happened.
 pub trait Policy {
@@ -245,7 +246,21 @@ pub const POLICIES: &[Entry] = &[
         "the paper's distilled rule",
         true,
         true,
-        <Distilled>::default()
+        Decided::bare(DistilledRule::default())
+    ),
+    entry!(
+        "distilled-shield",
+        "the distilled rule under the shield",
+        true,
+        true,
+        Decided::shielded(DistilledRule::default())
+    ),
+    entry!(
+        "srpt-shield",
+        "shortest remaining work under the shield",
+        true,
+        true,
+        Decided::shielded(policy::Srpt)
     ),
     entry!("random", "any ready job", true, true, Random::default()),
 ];
