@@ -59,7 +59,7 @@ fn random5(tasks: usize, index: u64, horizon_ns: u64) -> TaskSet {
 fn under_the_shield_no_scorer_costs_a_deadline_on_one_core() {
     let mut rng = Rng::new(5);
     for index in 0..300 {
-        let set = random5(2 + rng.below(8), index, SECOND);
+        let set = random5(2 + rng.below(8), index, SECOND / 2);
         let options = Options::new(Semantics::BOTH[index as usize % 2]);
         for (name, scorer) in shielded(index) {
             let mut policy = Decided::new(PolicyConfig::default(), scorer);
@@ -77,7 +77,7 @@ fn the_shield_keeps_what_edf_meets_with_any_deadlines_gaps_and_times() {
     let mut rng = Rng::new(6);
     let mut compared = 0;
     for index in 0..300 {
-        let mut set = random5(2 + rng.below(6), 1000 + index, SECOND);
+        let mut set = random5(2 + rng.below(6), 1000 + index, SECOND / 2);
         let mut options = Options::new(Semantics::BOTH[index as usize % 2]);
         options.knowledge = [Knowledge::Known, Knowledge::Wcet][rng.below(2)];
         // EDF may meet by luck what the worst case would not allow.

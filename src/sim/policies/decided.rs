@@ -53,11 +53,10 @@ impl<S: Scorer> Decided<S> {
 }
 
 /// The paper's slack bins are uniform; it does not print their width, so these
-/// are 64 of 2 ms.
+/// are 64 of 2 ms. Its rule looks at nothing else in bins.
 fn in_paper_bins() -> PolicyConfig {
-    let default = Tokenizer::default();
-    let slack = Quantiser::uniform(2 * MS as i64, 64).expect("ascending edges");
-    let tokenizer = Tokenizer::new(slack, default.work().clone(), 2, 1);
+    let bins = |levels| Quantiser::uniform(2 * MS as i64, levels).expect("ascending edges");
+    let tokenizer = Tokenizer::new(bins(64), bins(1), 1, 1);
     PolicyConfig {
         tokenizer: tokenizer.expect("levels within limits"),
         ..PolicyConfig::default()
@@ -71,6 +70,11 @@ impl<S: Scorer> Policy for Decided<S> {
     }
 
     fn decide(&mut self, view: &View, plan: &mut Plan) {
+        // As in the kernel, nobody is asked where everybody can run.
+        if view.jobs.len() <= view.cores && !self.config.may_idle {
+            view.jobs.iter().for_each(|job| plan.run(job.task));
+            return;
+        }
         let hold_ns = self.situations.hold_of(view);
         let situation = self.situations.of(view);
         let decision = self.decider.decide(&mut self.scorer, &situation);
@@ -78,7 +82,7 @@ impl<S: Scorer> Policy for Decided<S> {
             plan.run_on(view.jobs[job].task, CoreId::from(cpu));
         }
         // What the shield allows it allows for that long only.
-        if self.config.shield == ShieldMode::On && view.jobs.len() > view.cores {
+        if self.config.shield == ShieldMode::On {
             plan.wake_at(view.now + hold_ns);
         }
     }
