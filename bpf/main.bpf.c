@@ -294,9 +294,11 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 			cpuc->hog_since = now;
 		if (tier == TN_BACKGROUND)
 			advance_vclock(tctx->vtime, now);
-	} else if (!is_cpu_kthread(p) && outranked(cpu, dom_of(cpu), cpuc->urgency)) {
+	} else if (!is_cpu_kthread(p) &&
+		   outranked_by_declared(cpu, dom_of(cpu), cpuc->urgency)) {
 		/* It was given an idle CPU, and before it came here somebody more
-		 * urgent woke up, who had nobody to push aside yet. */
+		 * urgent woke up, who had nobody to push aside yet. What is first in
+		 * the queue and may run here will: this does not go round. */
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	}
 	if (cpuc->bound_turn) {

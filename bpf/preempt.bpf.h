@@ -78,19 +78,30 @@ static __always_inline s32 find_victim(const struct task_struct *p, s32 cpu, u32
 	return victim;
 }
 
+/* Is the first of the declared jobs in a lane for @cpu, and before @urg? */
+static bool declared_before(u32 lane_id, s32 cpu, u64 urg)
+{
+	struct task_struct *p;
+
+	if (!lane(lane_id)->nr[TN_DECLARED])
+		return false;
+	p = __COMPAT_scx_bpf_dsq_peek(queue_id(lane_id, TN_DECLARED));
+	return p && bpf_cpumask_test_cpu(cpu, p->cpus_ptr) &&
+	       urgency(TN_DECLARED, p->scx.dsq_vtime) < urg;
+}
+
+static bool outranked_by_declared(s32 cpu, u32 dom, u64 urg)
+{
+	return declared_before(dom, cpu, urg) || declared_before(cpu_lane(cpu), cpu, urg);
+}
+
 /* Does anything wait that @cpu should run instead of what has urgency @urg? */
 static bool outranked(s32 cpu, u32 dom, u64 urg)
 {
-	struct lane *shared = lane(dom), *own = lane(cpu_lane(cpu));
-	u32 tier = urgency_tier(urg), first = TN_DECLARED;
-	u64 key;
-
-	if (!(shared->nr[TN_DECLARED] | own->nr[TN_DECLARED]))
-		return tier >= TN_BACKGROUND && (shared->nr[TN_INFERRED] | own->nr[TN_INFERRED]);
-	if (tier != TN_DECLARED)
+	if (urgency_tier(urg) >= TN_BACKGROUND &&
+	    (lane(dom)->nr[TN_INFERRED] | lane(cpu_lane(cpu))->nr[TN_INFERRED]))
 		return true;
-	key = MIN(head_key(queue_id(dom, first)), head_key(queue_id(cpu_lane(cpu), first)));
-	return key != ~0ULL && urgency(first, key) < urg;
+	return outranked_by_declared(cpu, dom, urg);
 }
 
 static void preempt(s32 cpu, u64 urg)

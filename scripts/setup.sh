@@ -2,11 +2,12 @@
 # Sets up what building, running and testing need on a Debian machine. Does
 # nothing, silently, where everything is there.
 #
-#   scripts/setup.sh [PART]...     parts: build vm ort (default: all of them)
+#   scripts/setup.sh [PART]...     parts: build vm ort lp (default: all but lp)
 #
 #   build   compilers, libraries, the Rust toolchain
 #   vm      QEMU and the programs that the test guest runs
 #   ort     ONNX Runtime's shared library, in the cache folder; prints its path
+#   lp      what the cargo feature lp builds its solver with
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -28,6 +29,11 @@ install_rust() {
     curl --proto '=https' --tlsv1.2 -fsS https://sh.rustup.rs -o "$installer"
     sh "$installer" -y --quiet --profile minimal --default-toolchain none --no-modify-path >&2
     rm -f "$installer"
+}
+
+setup_lp() {
+    setup_build
+    need_packages cmake
 }
 
 setup_vm() {
@@ -90,7 +96,7 @@ esac
 (($#)) || set -- build vm ort
 for part in "$@"; do
     case $part in
-        build | vm | ort) ;;
+        build | vm | ort | lp) ;;
         *) usage_error "unknown part: $part" ;;
     esac
 done

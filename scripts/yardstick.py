@@ -3,7 +3,7 @@
 
 scripts/yardstick.py [--no-oracle] [BINARY] > table.md; the time it took goes to
 standard error. The binary needs the cargo feature `lp` for the oracle on several
-cores.
+cores: scripts/setup.sh lp && cargo build --release --features lp
 """
 
 import json

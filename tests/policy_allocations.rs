@@ -2,18 +2,33 @@
 
 use scx_temponet::policy::network::{Model, NetworkScorer, Precision};
 use scx_temponet::policy::*;
+use scx_temponet::sim::engine::{Options, Plan, Record, Sim};
+use scx_temponet::sim::policies::{Decided, Policy};
+use scx_temponet::sim::task::Semantics;
+use scx_temponet::sim::workload::{self, Params};
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::cell::Cell;
 
-static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+thread_local! {
+    /// Tests run side by side; each counts its own.
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+}
+
+fn count_one() {
+    // While a thread goes down its counter may be gone already.
+    let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+}
+
+fn allocations() -> usize {
+    ALLOCATIONS.with(Cell::get)
+}
 
 struct Counting;
 
 // SAFETY: every call goes to the system allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        count_one();
         System.alloc(layout)
     }
 
@@ -22,7 +37,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        count_one();
         System.realloc(block, layout, size)
     }
 }
@@ -54,7 +69,6 @@ static ALONE: Mutex<()> = Mutex::new(());
 
 #[test]
 fn a_decision_allocates_nothing_after_warm_up() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     for kind in [MappingKind::Greedy, MappingKind::Sinkhorn] {
         for overload in [OverloadRule::Fit, OverloadRule::Admit] {
             let mut decider = Decider::new(PolicyConfig {
@@ -94,9 +108,9 @@ fn a_decision_allocates_nothing_after_warm_up() {
                     .running()
             };
             sets.iter().for_each(|jobs| assert_eq!(run(jobs), 8));
-            let before = ALLOCATIONS.load(Ordering::Relaxed);
+            let before = allocations();
             let running: usize = sets.iter().map(|jobs| run(&jobs[..500])).sum();
-            assert_eq!(ALLOCATIONS.load(Ordering::Relaxed), before);
+            assert_eq!(allocations(), before);
             assert_eq!(running, 160);
         }
     }
@@ -104,7 +118,6 @@ fn a_decision_allocates_nothing_after_warm_up() {
 
 #[test]
 fn the_network_allocates_nothing_after_warm_up() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let shape = Model::default_shape();
     let model = Model::untrained(Model::default_tokenizer(), shape, 1).unwrap();
     let scorers = [
@@ -130,9 +143,41 @@ fn the_network_allocates_nothing_after_warm_up() {
             scored += usize::from(decider.decide(&mut scorer, &situation).scored);
         };
         sets.iter().for_each(|jobs| run(jobs));
-        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        let before = allocations();
         sets.iter().for_each(|jobs| run(&jobs[..500]));
-        assert_eq!(ALLOCATIONS.load(Ordering::Relaxed), before);
+        assert_eq!(allocations(), before);
         assert_eq!(scored, 10);
     }
+}
+
+#[test]
+fn a_decision_in_the_simulator_allocates_nothing_after_warm_up() {
+    let params = Params {
+        load: Some((1.2, 1.2)),
+        ..Params::default()
+    };
+    let workload = workload::find("heavy").expect("a known workload");
+    let set = workload.generate(&params, 1, 0);
+    let mut policy = Decided::shielded(DistilledRule::default());
+    policy.start(&set, set.cores);
+    let mut plan = Plan::default();
+    // The same again needs no more room than the first time.
+    let allocated: Vec<usize> = (0..2)
+        .map(|_| {
+            let options = Options::new(Semantics::Abort);
+            let mut sim = Sim::new(&set, set.cores, options, Record::default());
+            let mut allocated = 0;
+            while sim.advance() {
+                plan.clear();
+                let before = allocations();
+                policy.decide(&sim.view(), &mut plan);
+                allocated += allocations() - before;
+                sim.submit(&plan);
+            }
+            assert!(sim.tally.decisions > 2000, "{}", sim.tally.decisions);
+            allocated
+        })
+        .collect();
+    assert!(allocated[0] > 0, "nothing was counted");
+    assert_eq!(allocated[1], 0);
 }

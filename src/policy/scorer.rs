@@ -24,6 +24,12 @@ pub trait Scorer {
     fn score(&mut self, context: &Context<'_>, scores: &mut [f32]);
 }
 
+impl<S: Scorer + ?Sized> Scorer for Box<S> {
+    fn score(&mut self, context: &Context<'_>, scores: &mut [f32]) {
+        (**self).score(context, scores);
+    }
+}
+
 /// Earliest deadline first: no opinion on anybody, so the deadline order decides.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Edf;
@@ -31,6 +37,20 @@ pub struct Edf;
 impl Scorer for Edf {
     fn score(&mut self, _: &Context<'_>, scores: &mut [f32]) {
         scores.fill(0.0);
+    }
+}
+
+/// Shortest remaining work first: the best mean response on one core, blind to
+/// deadlines. Under the shield it shows how much response time there is to win.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Srpt;
+
+impl Scorer for Srpt {
+    fn score(&mut self, context: &Context<'_>, scores: &mut [f32]) {
+        scores[0] = f32::NEG_INFINITY;
+        for (score, job) in scores[1..].iter_mut().zip(context.situation.jobs) {
+            *score = -(job.remaining_ns as f32);
+        }
     }
 }
 

@@ -11,6 +11,7 @@ pub mod oracle;
 pub mod policies;
 pub mod reward;
 pub mod rng;
+pub mod situation;
 pub mod stats;
 pub mod task;
 pub mod time;

@@ -110,16 +110,18 @@ impl Reward {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sim::engine::Options;
     use crate::sim::task::{Semantics, Task};
 
-    fn view(tasks: &[Task]) -> View<'_> {
+    fn view<'a>(tasks: &'a [Task], options: &'a Options) -> View<'a> {
         View {
             now: 10 * MS,
             cores: 2,
-            semantics: Semantics::Continue,
+            options,
             jobs: &[],
             tasks,
             next_boundary: 20 * MS,
+            next_releases: &[],
         }
     }
 
@@ -139,7 +141,8 @@ mod tests {
             shape,
             migration: 0.25,
         };
-        reward.of(events, &view(&tasks), 2 * MS, 1)
+        let options = Options::new(Semantics::Continue);
+        reward.of(events, &view(&tasks, &options), 2 * MS, 1)
     }
 
     #[test]

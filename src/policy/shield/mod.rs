@@ -198,8 +198,13 @@ impl Shield {
     /// No test, no mask: every job is a candidate, the late ones too.
     pub fn wave_through(&mut self, situation: &Situation<'_>) -> Verdict {
         self.sort_out(situation, false);
-        self.clear_standing();
-        self.hand_out(situation.jobs);
+        self.permitted.clone_from(&self.open);
+        self.must.clear();
+        self.masked.clear();
+        self.kept = 0;
+        self.candidates.clear();
+        self.candidates
+            .extend(self.timely.iter().map(|pending| pending.job));
         Verdict {
             feasible: true,
             overloaded: false,

@@ -85,7 +85,7 @@ impl Sim<'_> {
         View {
             now: self.now,
             cores: self.cores.len(),
-            semantics: self.options.semantics,
+            options: &self.options,
             jobs: if self.options.staleness_ns > 0 {
                 &self.control.visible
             } else {
@@ -93,6 +93,7 @@ impl Sim<'_> {
             },
             tasks: &self.set.tasks,
             next_boundary: self.timers.min(),
+            next_releases: &self.next_releases,
         }
     }
 

@@ -20,7 +20,7 @@ pub use view::{CoreId, Event, Plan, ReadyJob, TaskId, View, NO_CORE};
 use self::min_tree::MinTree;
 use super::arrivals::{JobSpec, JobStream};
 use super::policies::Policy;
-use super::task::{Semantics, TaskSet};
+use super::task::{Arrival, Semantics, Task, TaskSet};
 use super::time::{Ns, NEVER};
 
 const NOT_READY: u32 = u32::MAX;
@@ -106,6 +106,8 @@ pub struct Sim<'a> {
     cores: Vec<Core>,
     /// Next release or deadline of each task.
     timers: MinTree,
+    /// See [`View::next_releases`].
+    next_releases: Vec<Ns>,
     deadlines_are_events: bool,
     sequence: u64,
     /// Tasks whose head job became ready since the last dispatch.
@@ -128,6 +130,7 @@ impl<'a> Sim<'a> {
             ready: Vec::with_capacity(set.tasks.len()),
             cores: vec![Core::IDLE; cores],
             timers: MinTree::new(set.tasks.len()),
+            next_releases: set.tasks.iter().map(first_release).collect(),
             deadlines_are_events: options.semantics == Semantics::Abort || record.events,
             sequence: 0,
             fresh: Vec::new(),
@@ -221,6 +224,9 @@ impl<'a> Sim<'a> {
                 if state.position == NOT_READY {
                     self.activate(id, job);
                 } else {
+                    if state.queued.is_empty() && self.next_releases[id] != NEVER {
+                        self.next_releases[id] = job.release;
+                    }
                     state.queued.push_back(job);
                 }
             }
@@ -283,6 +289,10 @@ impl<'a> Sim<'a> {
         let index = state.next_index;
         state.next_index += 1;
         let task = &self.set.tasks[id];
+        if self.next_releases[id] != NEVER {
+            let queued = state.queued.front().map(|next| next.release);
+            self.next_releases[id] = queued.unwrap_or(spec.release + task.period_ns);
+        }
         let expected = match self.options.knowledge {
             Knowledge::Known => spec.execution,
             Knowledge::Wcet => task.wcet_ns,
@@ -419,5 +429,13 @@ impl<'a> Sim<'a> {
         for core in 0..self.cores.len() {
             self.book(core);
         }
+    }
+}
+
+/// Where there is no telling the next release from the last, not even the first counts.
+fn first_release(task: &Task) -> Ns {
+    match task.arrival {
+        Arrival::Periodic | Arrival::Sporadic { .. } => task.offset_ns,
+        Arrival::Bursty { .. } | Arrival::Trace(_) => NEVER,
     }
 }

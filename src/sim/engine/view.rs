@@ -1,6 +1,7 @@
 //! What a policy sees and what it answers.
 
-use crate::sim::task::{Semantics, Task};
+use super::options::Options;
+use crate::sim::task::Task;
 use crate::sim::time::{Ns, NEVER};
 
 pub type TaskId = u32;
@@ -57,13 +58,17 @@ impl ReadyJob {
 pub struct View<'a> {
     pub now: Ns,
     pub cores: usize,
-    pub semantics: Semantics,
+    pub options: &'a Options,
     /// In no particular order.
     pub jobs: &'a [ReadyJob],
     pub tasks: &'a [Task],
     /// The next release (or deadline, where jobs are aborted) of any task. Periodic
     /// tasks make this public knowledge; only DP-Wrap uses it.
     pub next_boundary: Ns,
+    /// By task: the earliest release of the job after the one at the head, as the
+    /// declared parameters have it (the last release and a period), or its release
+    /// where it queues behind that already; `NEVER` for bursts and traces.
+    pub next_releases: &'a [Ns],
 }
 
 impl View<'_> {

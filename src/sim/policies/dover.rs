@@ -206,7 +206,7 @@ impl Policy for Dover {
         match self.current {
             Some((task, _)) => plan.run(task),
             // Idle: where jobs go on, the abandoned may have what is left.
-            None if view.semantics == Semantics::Continue => {
+            None if view.options.semantics == Semantics::Continue => {
                 let late = self.abandoned.iter().filter_map(|&id| find(view, id));
                 if let Some(job) = late.min_by_key(|job| (job.deadline, job.task)) {
                     plan.run(job.task);

@@ -15,7 +15,7 @@ impl Policy for EdfDrop {
     fn decide(&mut self, view: &View, plan: &mut Plan) {
         self.best.run_least(view, plan, |job| {
             let hopeless = job.is_hopeless(view.now);
-            if hopeless && view.semantics == Semantics::Abort {
+            if hopeless && view.options.semantics == Semantics::Abort {
                 return None;
             }
             Some((hopeless, job.deadline))

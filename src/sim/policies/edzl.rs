@@ -9,7 +9,7 @@ use crate::sim::task::TaskSet;
 
 #[derive(Default)]
 pub struct Edzl {
-    best: Best<(bool, u64, bool, u64)>,
+    best: Best<(u64, u64)>,
     /// The job of each task that was seen last, and whether it had any laxity then.
     seen: Vec<(u32, bool)>,
     chosen: Vec<bool>,
@@ -31,14 +31,14 @@ impl Policy for Edzl {
         let seen = &self.seen;
         self.best.run_least_strictly(view, plan, |job| {
             let urgent = job.slack(view.now) <= 0 && seen[job.task as usize].1;
-            let deadline = if urgent { 0 } else { job.deadline };
+            let deadline = if urgent { 0 } else { job.deadline + 1 };
             // Among equals who runs stays, then the order of the queue.
             let queue = if urgent {
                 job.queued
             } else {
                 u64::from(job.task)
             };
-            Some((!urgent, deadline, !job.is_running(), queue))
+            Some((deadline, u64::from(!job.is_running()) << 63 | queue))
         });
         // Those who wait from now on; some of them are running still.
         let chosen = &mut self.chosen;

@@ -30,7 +30,7 @@ impl Policy for Llf {
         let drop = self.drop_hopeless;
         self.best.run_least_strictly(view, plan, |job| {
             let hopeless = drop && job.is_hopeless(view.now);
-            if hopeless && view.semantics == Semantics::Abort {
+            if hopeless && view.options.semantics == Semantics::Abort {
                 return None;
             }
             Some((hopeless, job.latest_start()))

@@ -1,6 +1,6 @@
 //! The classic schedulers, one file each, behind one trait.
 
-mod distilled;
+mod decided;
 mod dm;
 mod dover;
 mod dp_wrap;
@@ -15,7 +15,7 @@ mod random;
 mod rm;
 mod srpt;
 
-pub use distilled::{Distilled, DistilledRule, Score};
+pub use decided::Decided;
 pub use dm::DeadlineMonotonic;
 pub use dover::Dover;
 pub use dp_wrap::DpWrap;
@@ -33,6 +33,7 @@ pub use srpt::Srpt;
 use super::engine::{Plan, ReadyJob, View};
 use super::task::{Task, TaskSet};
 use super::time::Ns;
+use crate::policy::{self, DistilledRule};
 
 /// Decides whom to run whenever something has happened.
 pub trait Policy {
@@ -74,12 +75,14 @@ fn decide_by_key(view: &View, plan: &mut Plan, key: Key) {
 
 /// Picks the least m jobs; keeps its buffer between decisions.
 pub struct Best<K> {
-    ranked: Vec<(K, bool, u32)>,
+    /// The least so far, in order, never more than m: nearly all jobs of a long
+    /// queue are turned away by one comparison with the last of them.
+    least: Vec<(K, bool, u32)>,
 }
 
 impl<K> Default for Best<K> {
     fn default() -> Self {
-        Self { ranked: Vec::new() }
+        Self { least: Vec::new() }
     }
 }
 
@@ -102,13 +105,9 @@ impl<K: Ord + Copy> Best<K> {
         plan: &mut Plan,
         mut rank: impl FnMut(&ReadyJob) -> Option<K>,
     ) {
-        self.ranked.clear();
-        let ranks = view
-            .jobs
-            .iter()
-            .filter_map(|job| Some((rank(job)?, false, job.task)));
-        self.ranked.extend(ranks);
-        self.pick(view, plan);
+        let ranks = view.jobs.iter();
+        let ranks = ranks.filter_map(|job| Some((rank(job)?, false, job.task)));
+        self.pick(view.cores, ranks, plan);
     }
 
     pub fn run_least_indexed(
@@ -117,24 +116,25 @@ impl<K: Ord + Copy> Best<K> {
         plan: &mut Plan,
         mut rank: impl FnMut(usize, &ReadyJob) -> Option<K>,
     ) {
-        self.ranked.clear();
-        let ranks = view
-            .jobs
-            .iter()
-            .enumerate()
-            .filter_map(|(i, job)| Some((rank(i, job)?, !job.is_running(), job.task)));
-        self.ranked.extend(ranks);
-        self.pick(view, plan);
+        let ranks = view.jobs.iter().enumerate();
+        let ranks = ranks.filter_map(|(i, job)| Some((rank(i, job)?, !job.is_running(), job.task)));
+        self.pick(view.cores, ranks, plan);
     }
 
-    fn pick(&mut self, view: &View, plan: &mut Plan) {
-        let cores = view.cores;
-        if self.ranked.len() > cores {
-            self.ranked.select_nth_unstable(cores - 1);
-            self.ranked.truncate(cores);
+    fn pick(&mut self, cores: usize, ranks: impl Iterator<Item = (K, bool, u32)>, plan: &mut Plan) {
+        let least = &mut self.least;
+        least.clear();
+        for rank in ranks {
+            if least.len() == cores {
+                if least.last().is_none_or(|worst| rank >= *worst) {
+                    continue;
+                }
+                least.pop();
+            }
+            let place = least.partition_point(|better| *better < rank);
+            least.insert(place, rank);
         }
-        self.ranked.sort_unstable();
-        for &(_, _, task) in &self.ranked {
+        for &(_, _, task) in least.iter() {
             plan.run(task);
         }
     }
@@ -245,7 +245,21 @@ pub const POLICIES: &[Entry] = &[
         "the paper's distilled rule",
         true,
         true,
-        <Distilled>::default()
+        Decided::bare(DistilledRule::default())
+    ),
+    entry!(
+        "distilled-shield",
+        "the distilled rule under the shield",
+        true,
+        false,
+        Decided::shielded(DistilledRule::default())
+    ),
+    entry!(
+        "srpt-shield",
+        "shortest remaining work under the shield",
+        true,
+        false,
+        Decided::shielded(policy::Srpt)
     ),
     entry!("random", "any ready job", true, true, Random::default()),
 ];

@@ -105,7 +105,10 @@ impl Policy for MooreHodgson {
         self.admit(view);
         let (admitted, order) = (&self.admitted, self.order);
         self.best.run_least_indexed(view, plan, |i, job| {
-            if !admitted[i] && view.semantics == Semantics::Abort && job.is_hopeless(view.now) {
+            if !admitted[i]
+                && view.options.semantics == Semantics::Abort
+                && job.is_hopeless(view.now)
+            {
                 return None;
             }
             let rank = match order {

@@ -13,20 +13,24 @@ use crate::sim::time::{Ns, NEVER};
 struct Local {
     policy: Box<dyn Policy>,
     jobs: Vec<ReadyJob>,
-    seen: Vec<(TaskId, u32)>,
+    /// Which jobs it has, as a sum of hashes, now and when it was asked last.
+    present: u64,
+    seen: Option<u64>,
     choice: Option<TaskId>,
     wake: Ns,
 }
 
 impl Local {
-    fn has_changed(&self) -> bool {
-        self.jobs.len() != self.seen.len()
-            || self
-                .jobs
-                .iter()
-                .zip(&self.seen)
-                .any(|(job, seen)| (job.task, job.index) != *seen)
+    fn must_be_asked(&self, now: Ns) -> bool {
+        self.wake <= now || self.seen != Some(self.present)
     }
+}
+
+/// A job as a number; a sum of these says in whatever order which jobs there are.
+fn identity(job: &ReadyJob) -> u64 {
+    let id = u64::from(job.task) << 32 | u64::from(job.index);
+    let mixed = (id + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed ^ mixed >> 32).wrapping_mul(0xD134_2543_DE82_EF95)
 }
 
 pub struct Partitioned {
@@ -56,7 +60,8 @@ impl Policy for Partitioned {
             self.locals.push(Local {
                 policy,
                 jobs: Vec::new(),
-                seen: Vec::new(),
+                present: 0,
+                seen: None,
                 choice: None,
                 wake: NEVER,
             });
@@ -78,13 +83,23 @@ impl Policy for Partitioned {
     }
 
     fn decide(&mut self, view: &View, plan: &mut Plan) {
-        self.locals.iter_mut().for_each(|local| local.jobs.clear());
+        for local in &mut self.locals {
+            local.jobs.clear();
+            local.present = 0;
+        }
         for job in view.jobs {
-            let home = self.home[job.task as usize] as usize;
-            self.locals[home].jobs.push(*job);
+            let local = &mut self.locals[self.home[job.task as usize] as usize];
+            local.present = local.present.wrapping_add(identity(job));
+        }
+        // Only who is asked needs to see its jobs.
+        for job in view.jobs {
+            let local = &mut self.locals[self.home[job.task as usize] as usize];
+            if local.must_be_asked(view.now) {
+                local.jobs.push(*job);
+            }
         }
         for (core, local) in self.locals.iter_mut().enumerate() {
-            if local.wake <= view.now || local.has_changed() {
+            if local.must_be_asked(view.now) {
                 let own = View {
                     cores: 1,
                     jobs: &local.jobs,
@@ -94,9 +109,7 @@ impl Policy for Partitioned {
                 local.policy.decide(&own, &mut self.plan);
                 local.choice = self.plan.entries().first().map(|e| e.0);
                 local.wake = self.plan.wake();
-                local.seen.clear();
-                let ids = local.jobs.iter().map(|job| (job.task, job.index));
-                local.seen.extend(ids);
+                local.seen = Some(local.present);
             }
             if let Some(task) = local.choice {
                 plan.run_on(task, core as CoreId);

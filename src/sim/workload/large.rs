@@ -3,10 +3,10 @@
 //! `large` is the paper's 100 to 600 tasks. It prints no load; success rates of
 //! 98 % and 88 % speak of one around capacity. A tenth of the tasks is mission-critical.
 
-use super::{uunifast, work, Shape, Workload};
+use super::{scatter, split, usual_period, Shape, Workload};
 use crate::sim::rng::Rng;
-use crate::sim::task::{Task, TaskSet};
-use crate::sim::time::{MS, SECOND};
+use crate::sim::task::TaskSet;
+use crate::sim::time::SECOND;
 
 pub const LARGE: Workload = Workload {
     name: "large",
@@ -29,17 +29,6 @@ pub const HEAVY: Workload = Workload {
 };
 
 fn draw(shape: &Shape, rng: &mut Rng) -> TaskSet {
-    let shares = uunifast(rng, shape.tasks, shape.total_load());
-    let tasks = shares
-        .into_iter()
-        .enumerate()
-        .map(|(i, share)| {
-            let period = rng.log_uniform(20.0, 200.0).round() as u64 * MS;
-            let mut task = Task::periodic(format!("T{}", i + 1), period, work(period, share));
-            task.offset_ns = rng.below(period as usize) as u64;
-            task.criticality = u8::from(rng.chance(0.1));
-            task
-        })
-        .collect();
+    let tasks = split(rng, shape.tasks, shape.total_load(), usual_period, scatter);
     shape.set("large", tasks)
 }

@@ -14,8 +14,8 @@ mod standard;
 mod stress;
 
 use super::rng::{child_seed, Rng};
-use super::task::{Execution, TaskSet};
-use super::time::Ns;
+use super::task::{Execution, Task, TaskSet};
+use super::time::{Ns, MS};
 
 /// What a user may change; `None` leaves the workload's own value.
 #[derive(Clone, Debug, Default)]
@@ -55,7 +55,7 @@ impl Shape {
         self.load * self.cores as f64
     }
 
-    fn set(&self, name: &str, tasks: Vec<super::task::Task>) -> TaskSet {
+    fn set(&self, name: &str, tasks: Vec<Task>) -> TaskSet {
         TaskSet {
             name: name.into(),
             cores: self.cores,
@@ -127,6 +127,37 @@ fn uunifast(rng: &mut Rng, tasks: usize, total: f64) -> Vec<f64> {
         }
     }
     vec![total / tasks as f64; tasks]
+}
+
+/// Periodic tasks that share a load (UUniFast), each drawn in turn: its period,
+/// then what `finish` adds.
+fn split(
+    rng: &mut Rng,
+    count: usize,
+    load: f64,
+    period: impl Fn(&mut Rng) -> Ns,
+    finish: impl Fn(&mut Task, &mut Rng),
+) -> Vec<Task> {
+    let shares = uunifast(rng, count, load).into_iter().enumerate();
+    shares
+        .map(|(i, share)| {
+            let period = period(rng);
+            let mut task = Task::periodic(format!("T{}", i + 1), period, work(period, share));
+            finish(&mut task, rng);
+            task
+        })
+        .collect()
+}
+
+/// Log-uniform in 20 to 200 ms, whole milliseconds.
+fn usual_period(rng: &mut Rng) -> Ns {
+    rng.log_uniform(20.0, 200.0).round() as Ns * MS
+}
+
+/// The first release anywhere in the first period; one in ten mission-critical.
+fn scatter(task: &mut Task, rng: &mut Rng) {
+    task.offset_ns = rng.below(task.period_ns as usize) as Ns;
+    task.criticality = u8::from(rng.chance(0.1));
 }
 
 /// C for this share of a period, never zero.

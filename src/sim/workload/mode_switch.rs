@@ -2,10 +2,10 @@
 //! The load asked for is that of the last third; the first runs at half of it,
 //! the burst at 1.4 times.
 
-use super::{uunifast, work, Shape, Workload};
+use super::{scatter, split, usual_period, Shape, Workload};
 use crate::sim::rng::Rng;
-use crate::sim::task::{Mode, Task, TaskSet};
-use crate::sim::time::{MS, SECOND};
+use crate::sim::task::{Mode, TaskSet};
+use crate::sim::time::SECOND;
 
 pub const MODE_SWITCH: Workload = Workload {
     name: "mode-switch",
@@ -18,18 +18,7 @@ pub const MODE_SWITCH: Workload = Workload {
 };
 
 fn draw(shape: &Shape, rng: &mut Rng) -> TaskSet {
-    let shares = uunifast(rng, shape.tasks, shape.total_load());
-    let tasks = shares
-        .into_iter()
-        .enumerate()
-        .map(|(i, share)| {
-            let period = rng.log_uniform(20.0, 200.0).round() as u64 * MS;
-            let mut task = Task::periodic(format!("T{}", i + 1), period, work(period, share));
-            task.offset_ns = rng.below(period as usize) as u64;
-            task.criticality = u8::from(rng.chance(0.1));
-            task
-        })
-        .collect();
+    let tasks = split(rng, shape.tasks, shape.total_load(), usual_period, scatter);
     let third = shape.horizon_ns / 3;
     let mode = |start_ns, rate| Mode { start_ns, rate };
     TaskSet {

@@ -1,9 +1,9 @@
 //! Heavy-tailed deadlines: Pareto with shape 2 from 10 ms up, cut at the 2 s the
 //! paper mentions; U in [0.6, 1.0]. Twenty tasks with implicit deadlines.
 
-use super::{uunifast, work, Shape, Workload};
+use super::{split, Shape, Workload};
 use crate::sim::rng::Rng;
-use crate::sim::task::{Task, TaskSet};
+use crate::sim::task::TaskSet;
 use crate::sim::time::{from_ms, SECOND};
 
 pub const PARETO: Workload = Workload {
@@ -17,14 +17,8 @@ pub const PARETO: Workload = Workload {
 };
 
 fn draw(shape: &Shape, rng: &mut Rng) -> TaskSet {
-    let shares = uunifast(rng, shape.tasks, shape.total_load());
-    let tasks = shares
-        .into_iter()
-        .enumerate()
-        .map(|(i, share)| {
-            let period = from_ms(rng.pareto(2.0, 10.0).min(2_000.0));
-            Task::periodic(format!("T{}", i + 1), period, work(period, share))
-        })
-        .collect();
+    let period = |rng: &mut Rng| from_ms(rng.pareto(2.0, 10.0).min(2_000.0));
+    let load = shape.total_load();
+    let tasks = split(rng, shape.tasks, load, period, |_, _| {});
     shape.set("pareto", tasks)
 }

@@ -1,10 +1,10 @@
 //! The paper's 200 random five-task configurations, U in [0.6, 1.0] on one core
 //! (UUniFast). Periods, which it does not print: log-uniform in 20 to 200 ms, whole milliseconds.
 
-use super::{uunifast, work, Shape, Workload};
+use super::{split, usual_period, Shape, Workload};
 use crate::sim::rng::Rng;
-use crate::sim::task::{Task, TaskSet};
-use crate::sim::time::{MS, SECOND};
+use crate::sim::task::TaskSet;
+use crate::sim::time::SECOND;
 
 pub const RANDOM5: Workload = Workload {
     name: "random5",
@@ -17,14 +17,7 @@ pub const RANDOM5: Workload = Workload {
 };
 
 fn draw(shape: &Shape, rng: &mut Rng) -> TaskSet {
-    let shares = uunifast(rng, shape.tasks, shape.total_load());
-    let tasks = shares
-        .into_iter()
-        .enumerate()
-        .map(|(i, share)| {
-            let period = rng.log_uniform(20.0, 200.0).round() as u64 * MS;
-            Task::periodic(format!("T{}", i + 1), period, work(period, share))
-        })
-        .collect();
+    let load = shape.total_load();
+    let tasks = split(rng, shape.tasks, load, usual_period, |_, _| {});
     shape.set("random5", tasks)
 }

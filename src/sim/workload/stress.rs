@@ -3,7 +3,7 @@
 //! 20 ms for 10 s. The injected work (1 ms each) is part of the load. The rest
 //! alternates between 1.10 and 1.40 every half second.
 
-use super::{uunifast, work, Shape, Workload};
+use super::{scatter, split, usual_period, Shape, Workload};
 use crate::sim::rng::Rng;
 use crate::sim::task::{Mode, Task, TaskSet};
 use crate::sim::time::{MS, SECOND};
@@ -23,18 +23,7 @@ pub const STRESS: Workload = Workload {
 fn draw(shape: &Shape, rng: &mut Rng) -> TaskSet {
     let injected_load = INJECTED as f64 * (1.0 / 20.0);
     let base = (shape.total_load() - injected_load).max(0.01);
-    let shares = uunifast(rng, shape.tasks, base);
-    let mut tasks: Vec<Task> = shares
-        .into_iter()
-        .enumerate()
-        .map(|(i, share)| {
-            let period = rng.log_uniform(20.0, 200.0).round() as u64 * MS;
-            let mut task = Task::periodic(format!("T{}", i + 1), period, work(period, share));
-            task.offset_ns = rng.below(period as usize) as u64;
-            task.criticality = u8::from(rng.chance(0.1));
-            task
-        })
-        .collect();
+    let mut tasks = split(rng, shape.tasks, base, usual_period, scatter);
     for i in 0..INJECTED {
         let mut task = Task::periodic(format!("short{}", i + 1), 20 * MS, MS);
         task.deadline_ns = 10 * MS;

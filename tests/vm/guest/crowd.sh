@@ -3,7 +3,7 @@
 # them runs within the bound, and so does a newcomer.
 . "$(dirname "$0")/lib.sh"
 BOUND_MS=4000
-HOGS=200
+HOGS=100
 
 start_scheduler --stats 1
 spin='while :; do :; done'

@@ -1,0 +1,254 @@
+//! From what the simulated machine shows to what the policy is told: a
+//! [`View`] becomes a [`Situation`]. Everything that decides or learns in the
+//! simulator goes through here, so it sees what the agent would see.
+
+use super::engine::{Knowledge, TaskId, View};
+use super::task::{Arrival, TaskSet};
+use super::time::{Ns, MS};
+use crate::policy::{CpuId, CpuMask, Job, Situation, Upcoming};
+
+/// How long a decision stands where nothing happens. Jobs of the paper's
+/// workloads take milliseconds; less costs decisions and gains no response time.
+pub const HOLD_NS: Ns = MS;
+
+const NO_SLOT: u32 = u32::MAX;
+
+/// The conversion with its buffers: after the first few calls it allocates nothing.
+#[derive(Clone, Debug)]
+pub struct Situations {
+    hold_ns: Ns,
+    foresees: bool,
+    jobs: Vec<Job>,
+    /// One for every task whose next release can be known, in task order.
+    upcoming: Vec<Upcoming>,
+    task_of_slot: Vec<TaskId>,
+    slot_of_task: Vec<u32>,
+}
+
+impl Situations {
+    /// Jobs and releases to come, for decisions that stand for `hold_ns` (longer
+    /// where the machine is slower to take the next one).
+    pub fn new(hold_ns: Ns) -> Self {
+        Self {
+            hold_ns,
+            foresees: true,
+            jobs: Vec::new(),
+            upcoming: Vec::new(),
+            task_of_slot: Vec::new(),
+            slot_of_task: Vec::new(),
+        }
+    }
+
+    /// Without the releases to come, which only the shield looks at.
+    pub fn of_jobs_alone(hold_ns: Ns) -> Self {
+        Self {
+            foresees: false,
+            ..Self::new(hold_ns)
+        }
+    }
+
+    /// Takes note of the tasks; call it before every run.
+    pub fn start(&mut self, set: &TaskSet) {
+        self.upcoming.clear();
+        self.task_of_slot.clear();
+        self.slot_of_task.clear();
+        self.slot_of_task.resize(set.tasks.len(), NO_SLOT);
+        if !self.foresees {
+            return;
+        }
+        for (id, task) in set.tasks.iter().enumerate() {
+            if !matches!(task.arrival, Arrival::Periodic | Arrival::Sporadic { .. }) {
+                continue;
+            }
+            self.slot_of_task[id] = self.upcoming.len() as u32;
+            self.task_of_slot.push(id as TaskId);
+            self.upcoming.push(Upcoming {
+                release_ns: task.offset_ns as i64,
+                deadline_ns: task.deadline_ns as i64,
+                runtime_ns: task.wcet_ns as i64,
+                period_ns: task.period_ns as i64,
+                allowed: CpuMask::ALL,
+            });
+        }
+    }
+
+    /// What the policy is told of this moment. Job i of the situation is job i of
+    /// the view. Where decisions take effect late it is the moment they do.
+    pub fn of(&mut self, view: &View) -> Situation<'_> {
+        let latency = view.options.decision_latency_ns;
+        let now_ns = (view.now + latency) as i64;
+        let known = view.options.knowledge == Knowledge::Known;
+        self.jobs.clear();
+        self.jobs.extend(view.jobs.iter().map(|job| {
+            let done_by_then = if job.is_running() { latency } else { 0 };
+            let last_cpu = CpuId::try_from(job.last_core).ok();
+            Job {
+                deadline_ns: job.deadline as i64,
+                remaining_ns: job.remaining.saturating_sub(done_by_then).max(1) as i64,
+                spread_ns: if known { 0 } else { job.spread as i64 },
+                criticality: job.criticality,
+                last_cpu,
+                allowed: CpuMask::ALL,
+            }
+        }));
+        self.foresee(view, now_ns);
+        Situation {
+            now_ns,
+            jobs: &self.jobs,
+            upcoming: &self.upcoming,
+            cpus: CpuMask::first(view.cores),
+            hold_ns: self.hold_of(view) as i64,
+        }
+    }
+
+    /// How long a decision made now may stand.
+    pub fn hold_of(&self, view: &View) -> Ns {
+        self.hold_ns.max(view.options.quantum_ns) + view.options.decision_latency_ns
+    }
+
+    fn foresee(&mut self, view: &View, now_ns: i64) {
+        for (next, &id) in self.upcoming.iter_mut().zip(&self.task_of_slot) {
+            next.release_ns = view.next_releases[id as usize] as i64;
+            next.deadline_ns = view.tasks[id as usize].deadline_ns as i64;
+        }
+        // A job released behind an unfinished one keeps the deadline it has, and
+        // those of them that are hopeless by now have nothing left to protect.
+        for job in view.jobs {
+            let Some(next) = self
+                .upcoming
+                .get_mut(self.slot_of_task[job.task as usize] as usize)
+            else {
+                continue;
+            };
+            if next.release_ns > now_ns {
+                continue;
+            }
+            let latest_start = next.release_ns + next.deadline_ns - next.runtime_ns;
+            let hopeless = (now_ns - latest_start + next.period_ns - 1).max(0) / next.period_ns;
+            let deadline_ns = next.release_ns + hopeless * next.period_ns + next.deadline_ns;
+            next.release_ns = now_ns;
+            next.deadline_ns = deadline_ns - now_ns;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::engine::{Options, Plan, Record, Sim};
+    use crate::sim::task::{Semantics, Task};
+    use crate::sim::time::US;
+
+    fn set_of(tasks: Vec<Task>) -> TaskSet {
+        TaskSet {
+            name: "t".into(),
+            cores: 2,
+            horizon_ns: 100 * MS,
+            seed: 1,
+            modes: Vec::new(),
+            tasks,
+        }
+    }
+
+    /// What is told at the last decision up to `until` if only the last task runs.
+    fn told_last(set: &TaskSet, options: Options, until: Ns) -> (Ns, Vec<Job>, Vec<Upcoming>) {
+        let mut sim = Sim::new(set, 1, options, Record::default());
+        let mut situations = Situations::new(HOLD_NS);
+        situations.start(set);
+        let mut last = None;
+        while sim.advance() && sim.now() <= until {
+            let told = situations.of(&sim.view());
+            last = Some((sim.now(), told.jobs.to_vec(), told.upcoming.to_vec()));
+            let mut plan = Plan::default();
+            plan.run(set.tasks.len() as TaskId - 1);
+            sim.submit(&plan);
+        }
+        last.expect("a decision")
+    }
+
+    #[test]
+    fn the_next_release_is_the_last_and_a_period() {
+        let mut late = Task::periodic("late", 20 * MS, MS);
+        late.offset_ns = 7 * MS;
+        let mut sporadic = Task::periodic("sporadic", 10 * MS, 2 * MS);
+        sporadic.arrival = Arrival::Sporadic {
+            mean_delay_ns: 5 * MS,
+        };
+        let mut bursty = Task::periodic("bursty", 10 * MS, MS);
+        bursty.arrival = Arrival::Bursty {
+            burst: 2,
+            spacing_ns: MS,
+        };
+        let set = set_of(vec![bursty, sporadic, late]);
+        let options = Options::new(Semantics::Abort);
+        let (_, jobs, upcoming) = told_last(&set, options, 0);
+        assert_eq!(jobs.len(), 2);
+        let ms = |ns: i64| ns / MS as i64;
+        let releases: Vec<i64> = upcoming.iter().map(|u| ms(u.release_ns)).collect();
+        assert_eq!(releases, [10, 7]);
+        let work: Vec<i64> = upcoming.iter().map(|u| ms(u.runtime_ns)).collect();
+        assert_eq!(work, [2, 1]);
+        let (_, _, upcoming) = told_last(&set, options, 8 * MS);
+        assert_eq!(ms(upcoming[1].release_ns), 27);
+    }
+
+    #[test]
+    fn a_job_in_the_queue_keeps_its_deadline_and_hopeless_ones_do_not_count() {
+        let mut task = Task::periodic("slow", 10 * MS, 4 * MS);
+        task.deadline_ns = 15 * MS;
+        let set = set_of(vec![task, Task::periodic("clock", MS, 1)]);
+        let options = Options::new(Semantics::Continue);
+        // Released at 0, 10 and 20 ms and never run: the second is due at 25 ms.
+        let due = |until| {
+            let (now, _, upcoming) = told_last(&set, options, until);
+            assert_eq!(upcoming[0].release_ns, now as i64);
+            (upcoming[0].release_ns + upcoming[0].deadline_ns) / MS as i64
+        };
+        assert_eq!(due(20 * MS), 25);
+        assert_eq!(due(21 * MS), 25);
+        // It can be on time no more; the third is due at 35 ms.
+        assert_eq!(due(22 * MS), 35);
+    }
+
+    #[test]
+    fn doubt_is_told_only_where_times_are_not_known() {
+        let mut task = Task::periodic("t", 10 * MS, 4 * MS);
+        task.execution = crate::sim::task::Execution::Uniform {
+            low: 0.2,
+            high: 1.0,
+        };
+        let set = set_of(vec![task]);
+        for (knowledge, doubted) in [(Knowledge::Known, false), (Knowledge::History, true)] {
+            let mut options = Options::new(Semantics::Abort);
+            options.knowledge = knowledge;
+            let mut sim = Sim::new(&set, 1, options, Record::default());
+            let mut situations = Situations::new(HOLD_NS);
+            situations.start(&set);
+            let mut spreads = Vec::new();
+            while sim.advance() {
+                let mut plan = Plan::default();
+                let view = sim.view();
+                spreads.extend(situations.of(&view).jobs.iter().map(|job| job.spread_ns));
+                view.jobs.iter().for_each(|job| plan.run(job.task));
+                sim.submit(&plan);
+            }
+            assert_eq!(spreads.iter().any(|&spread| spread > 0), doubted);
+        }
+    }
+
+    #[test]
+    fn a_late_decision_is_made_for_the_moment_it_lands() {
+        let set = set_of(vec![Task::periodic("t", 10 * MS, 4 * MS)]);
+        let mut options = Options::new(Semantics::Abort);
+        options.decision_latency_ns = 300 * US;
+        options.quantum_ns = 2 * MS;
+        let mut sim = Sim::new(&set, 1, options, Record::default());
+        let mut situations = Situations::of_jobs_alone(HOLD_NS);
+        situations.start(&set);
+        assert!(sim.advance());
+        let told = situations.of(&sim.view());
+        assert_eq!(told.now_ns, 300 * US as i64);
+        assert_eq!(told.hold_ns, 2_300 * US as i64);
+        assert!(told.upcoming.is_empty());
+    }
+}
