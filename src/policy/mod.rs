@@ -29,7 +29,7 @@ mod mitigation;
 mod quantiser;
 mod scorer;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use cpumask::{CpuId, CpuMask, MAX_CPUS};
 pub use decide::{Decider, Decision, PolicyConfig, ShieldMode};

@@ -13,9 +13,18 @@
 //! per CPU, which is how the network knows how many CPUs there are for so many
 //! jobs.
 
+mod init;
+mod model;
+mod native;
+mod onnx;
+#[cfg(test)]
+mod reference;
 mod shape;
 mod weights;
 
+pub use model::{LoadError, Model, ModelError, Provenance};
+pub use native::{Isa, Native};
+pub use onnx::{GraphKind, OnnxError};
 pub use shape::{Shape, ShapeError};
 pub use weights::{Tensor, Weights, WeightsError};
 

@@ -1,0 +1,166 @@
+//! The kernels, compiled for each kind of CPU, and which of them this one runs.
+
+use super::kernels::{self, Attention, Matrix, Norm, Rows, Scratch};
+use super::lanes::{Plain, Sixteen};
+
+/// Vector instructions that there are kernels for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Isa {
+    Plain,
+    Avx2,
+    Avx512,
+    Avx512Vnni,
+}
+
+impl Isa {
+    pub fn name(self) -> &'static str {
+        match self {
+            Isa::Plain => "plain",
+            Isa::Avx2 => "AVX2",
+            Isa::Avx512 => "AVX-512",
+            Isa::Avx512Vnni => "AVX-512 VNNI",
+        }
+    }
+
+    /// Those that this CPU has, the best last.
+    pub fn here() -> Vec<Isa> {
+        #[allow(unused_mut)]
+        let mut found = vec![Isa::Plain];
+        #[cfg(target_arch = "x86_64")]
+        {
+            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+                found.push(Isa::Avx2);
+            }
+            if is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512dq")
+            {
+                found.push(Isa::Avx512);
+                if is_x86_feature_detected!("avx512vnni") {
+                    found.push(Isa::Avx512Vnni);
+                }
+            }
+        }
+        found
+    }
+}
+
+/// The steps of a forward pass. Made only for CPUs that can run them, which is
+/// why its methods are safe.
+#[derive(Debug, Clone, Copy)]
+pub struct Kernels {
+    isa: Isa,
+    linear: unsafe fn(&Rows, &Matrix, &mut Rows),
+    linear_relu: unsafe fn(&Rows, &Matrix, &mut Rows),
+    add_norm: unsafe fn(&mut Rows, &Rows, &Norm),
+    attend: unsafe fn(&Attention<'_>, &mut Scratch, &mut Rows),
+    dot: unsafe fn(&Rows, &[Sixteen], f32, &mut Vec<f32>),
+}
+
+macro_rules! kernels {
+    ($name:ident, $isa:expr, $lanes:ty $(, $features:literal)?) => {
+        fn $name() -> Kernels {
+            type L = $lanes;
+            $(#[target_feature(enable = $features)])?
+            unsafe fn linear(x: &Rows, w: &Matrix, out: &mut Rows) {
+                kernels::linear::<L, false>(x, w, out)
+            }
+            $(#[target_feature(enable = $features)])?
+            unsafe fn linear_relu(x: &Rows, w: &Matrix, out: &mut Rows) {
+                kernels::linear::<L, true>(x, w, out)
+            }
+            $(#[target_feature(enable = $features)])?
+            unsafe fn add_norm(x: &mut Rows, y: &Rows, norm: &Norm) {
+                kernels::add_norm::<L>(x, y, norm)
+            }
+            $(#[target_feature(enable = $features)])?
+            unsafe fn attend(of: &Attention<'_>, scratch: &mut Scratch, out: &mut Rows) {
+                kernels::attend::<L>(of, scratch, out)
+            }
+            $(#[target_feature(enable = $features)])?
+            unsafe fn dot(x: &Rows, w: &[Sixteen], bias: f32, out: &mut Vec<f32>) {
+                kernels::dot::<L>(x, w, bias, out)
+            }
+            Kernels {
+                isa: $isa,
+                linear,
+                linear_relu,
+                add_norm,
+                attend,
+                dot,
+            }
+        }
+    };
+}
+
+kernels!(plain, Isa::Plain, Plain);
+#[cfg(target_arch = "x86_64")]
+kernels!(avx2, Isa::Avx2, super::x86::Avx2, "avx2,fma");
+#[cfg(target_arch = "x86_64")]
+kernels!(
+    avx512,
+    Isa::Avx512,
+    super::x86::Avx512<false>,
+    "avx512f,avx512bw,avx512dq"
+);
+#[cfg(target_arch = "x86_64")]
+kernels!(
+    avx512_vnni,
+    Isa::Avx512Vnni,
+    super::x86::Avx512<true>,
+    "avx512f,avx512bw,avx512dq,avx512vnni"
+);
+
+impl Kernels {
+    /// None if this CPU cannot run them.
+    pub fn new(isa: Isa) -> Option<Kernels> {
+        if !Isa::here().contains(&isa) {
+            return None;
+        }
+        Some(match isa {
+            Isa::Plain => plain(),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => avx2(),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => avx512(),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512Vnni => avx512_vnni(),
+            #[cfg(not(target_arch = "x86_64"))]
+            _ => return None,
+        })
+    }
+
+    pub fn best() -> Kernels {
+        let best = Isa::here().last().copied().and_then(Kernels::new);
+        best.unwrap_or_else(plain)
+    }
+
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+
+    pub fn linear(&self, x: &Rows, w: &Matrix, out: &mut Rows) {
+        // SAFETY: new() has seen that the CPU has the instructions; so below.
+        unsafe { (self.linear)(x, w, out) }
+    }
+
+    pub fn linear_relu(&self, x: &Rows, w: &Matrix, out: &mut Rows) {
+        // SAFETY: see linear.
+        unsafe { (self.linear_relu)(x, w, out) }
+    }
+
+    pub fn add_norm(&self, x: &mut Rows, y: &Rows, norm: &Norm) {
+        // SAFETY: see linear.
+        unsafe { (self.add_norm)(x, y, norm) }
+    }
+
+    pub fn attend(&self, of: &Attention<'_>, scratch: &mut Scratch, out: &mut Rows) {
+        // SAFETY: see linear.
+        unsafe { (self.attend)(of, scratch, out) }
+    }
+
+    pub fn dot(&self, x: &Rows, w: &[Sixteen], bias: f32, out: &mut Vec<f32>) {
+        // SAFETY: see linear.
+        unsafe { (self.dot)(x, w, bias, out) }
+    }
+}

@@ -1,0 +1,136 @@
+//! The network as a textbook writes it, in double precision, for the tests.
+
+use super::{Tensor, Weights, NORM_EPSILON};
+use crate::policy::tokenizer::Token;
+
+type Matrix = Vec<Vec<f64>>;
+
+pub struct Reference<'a>(&'a Weights);
+
+impl<'a> Reference<'a> {
+    pub fn new(weights: &'a Weights) -> Reference<'a> {
+        Reference(weights)
+    }
+
+    /// Q of idle and of every job, one row per job and one idle row per CPU.
+    pub fn dense(&self, jobs: &[Token], cpus: usize) -> Vec<f32> {
+        let mut rows = vec![Token::Idle; cpus];
+        rows.extend_from_slice(jobs);
+        self.pass(&rows, &vec![1.0; rows.len()]).split_off(cpus - 1)
+    }
+
+    /// The same with ln(count) on the keys.
+    pub fn counted(&self, tokens: &[Token], counts: &[u32], cpus: usize) -> Vec<f32> {
+        let times = |(&token, &count): (&Token, &u32)| match token {
+            Token::Idle => cpus as f64,
+            Token::Job { .. } => count as f64,
+        };
+        let counts: Vec<f64> = tokens.iter().zip(counts).map(times).collect();
+        self.pass(tokens, &counts)
+    }
+
+    fn tensor(&self, tensor: Tensor) -> Matrix {
+        let (_, columns) = tensor.dims(self.0.shape());
+        let row = |row: &[f32]| row.iter().map(|&value| value as f64).collect();
+        self.0.get(tensor).chunks(columns).map(row).collect()
+    }
+
+    fn pass(&self, tokens: &[Token], counts: &[f64]) -> Vec<f32> {
+        use Tensor::*;
+        let shape = self.0.shape();
+        let embed = |tensor, row: usize| self.tensor(tensor).swap_remove(row);
+        let mut x: Matrix = tokens
+            .iter()
+            .map(|&token| match token {
+                Token::Idle => embed(Idle, 0),
+                Token::Job {
+                    slack,
+                    work,
+                    class,
+                    doubt,
+                } => {
+                    let parts = [
+                        embed(Slack, slack.into()),
+                        embed(Work, work.into()),
+                        embed(Class, class.into()),
+                        embed(Doubt, doubt.into()),
+                    ];
+                    (0..shape.width)
+                        .map(|i| parts.iter().map(|part| part[i]).sum())
+                        .collect()
+                }
+            })
+            .collect();
+        for l in 0..shape.layers {
+            let linear = |x: &Matrix, matrix, bias: Option<Tensor>| {
+                let matrix = self.tensor(matrix);
+                let bias = bias.map(|bias| self.tensor(bias).remove(0));
+                times(x, &matrix, bias.as_deref())
+            };
+            let q = linear(&x, Query(l), Some(QueryBias(l)));
+            let k = linear(&x, Key(l), None);
+            let v = linear(&x, Value(l), Some(ValueBias(l)));
+            let mixed = attention(&q, &k, &v, counts, shape.heads);
+            let out = linear(&mixed, Out(l), Some(OutBias(l)));
+            let norm = |x: &Matrix, y: &Matrix, gain, bias| {
+                let (gain, bias) = (self.tensor(gain).remove(0), self.tensor(bias).remove(0));
+                add_norm(x, y, &gain, &bias)
+            };
+            x = norm(&x, &out, Norm1(l), Norm1Bias(l));
+            let mut hidden = linear(&x, Up(l), Some(UpBias(l)));
+            hidden.iter_mut().flatten().for_each(|h| *h = h.max(0.0));
+            let down = linear(&hidden, Down(l), Some(DownBias(l)));
+            x = norm(&x, &down, Norm2(l), Norm2Bias(l));
+        }
+        let bias = self.tensor(HeadBias).remove(0);
+        let q = times(&x, &self.tensor(Head), Some(&bias));
+        q.into_iter().map(|row| row[0] as f32).collect()
+    }
+}
+
+fn times(x: &Matrix, w: &Matrix, bias: Option<&[f64]>) -> Matrix {
+    let column = |row: &[f64], c: usize| -> f64 {
+        let sum: f64 = row.iter().zip(w).map(|(x, w)| x * w[c]).sum();
+        sum + bias.map_or(0.0, |bias| bias[c])
+    };
+    let all = |row: &Vec<f64>| (0..w[0].len()).map(|c| column(row, c)).collect();
+    x.iter().map(all).collect()
+}
+
+fn attention(q: &Matrix, k: &Matrix, v: &Matrix, counts: &[f64], heads: usize) -> Matrix {
+    let width = q[0].len() / heads;
+    let mut out = vec![vec![0.0; q[0].len()]; q.len()];
+    for head in 0..heads {
+        let part = head * width..(head + 1) * width;
+        for (query, out) in q.iter().zip(&mut out) {
+            let logit = |key: &Vec<f64>| -> f64 {
+                let products = query[part.clone()].iter().zip(&key[part.clone()]);
+                products.map(|(q, k)| q * k).sum::<f64>() / (width as f64).sqrt()
+            };
+            let weigh = |(key, count): (&Vec<f64>, &f64)| count * logit(key).exp();
+            let weights: Vec<f64> = k.iter().zip(counts).map(weigh).collect();
+            let total: f64 = weights.iter().sum();
+            for c in part.clone() {
+                let mixed = weights.iter().zip(v).map(|(weight, v)| weight * v[c]);
+                out[c] = mixed.sum::<f64>() / total;
+            }
+        }
+    }
+    out
+}
+
+fn add_norm(x: &Matrix, y: &Matrix, gain: &[f64], bias: &[f64]) -> Matrix {
+    let row = |(x, y): (&Vec<f64>, &Vec<f64>)| {
+        let sum: Vec<f64> = x.iter().zip(y).map(|(x, y)| x + y).collect();
+        let width = sum.len() as f64;
+        let mean = sum.iter().sum::<f64>() / width;
+        let variance = sum.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / width;
+        let deviation = (variance + NORM_EPSILON as f64).sqrt();
+        let normal = sum.iter().map(|v| (v - mean) / deviation);
+        normal
+            .zip(gain.iter().zip(bias))
+            .map(|(v, (gain, bias))| v * gain + bias)
+            .collect()
+    };
+    x.iter().zip(y).map(row).collect()
+}
