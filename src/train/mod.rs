@@ -1,0 +1,18 @@
+//! TempoNet learns here, offline, in the simulator.
+//!
+//! ```text
+//! env: a machine from the curriculum ──> driver: the Decider at its wheel
+//!   rollout | dqn | bc: what was seen, as samples ──> learner: net, adam
+//!     trainer: the loop ──> validate: against the classics ──> a model file
+//! ```
+//!
+//! The network is small enough that its passes are written by hand (`net`);
+//! the only dependency is a matrix product.
+
+pub mod adam;
+pub mod batch;
+pub mod learner;
+mod matrix;
+pub mod net;
+#[cfg(test)]
+mod net_tests;
