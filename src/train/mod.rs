@@ -11,7 +11,10 @@
 
 pub mod adam;
 pub mod batch;
+pub mod driver;
+pub mod env;
 pub mod learner;
+pub mod lines;
 mod matrix;
 pub mod net;
 #[cfg(test)]
