@@ -2,9 +2,11 @@
 //! scheduler.
 
 pub mod doctor;
+pub mod eval;
 pub mod hint;
 mod load;
 pub mod sim;
+pub mod train;
 
 use std::process::ExitCode;
 
@@ -29,6 +31,8 @@ enum Command {
     Hint(hint::HintArgs),
     Doctor(doctor::DoctorArgs),
     Sim(Box<sim::SimArgs>),
+    Train(train::TrainArgs),
+    Eval(eval::EvalArgs),
 }
 
 pub fn run() -> ExitCode {
@@ -37,6 +41,10 @@ pub fn run() -> ExitCode {
         Some(Command::Hint(args)) => return hint::run(args),
         Some(Command::Doctor(args)) => return doctor::run(args),
         Some(Command::Sim(args)) => return exit(sim::run(&args).map(|()| ExitCode::SUCCESS), 2),
+        Some(Command::Train(args)) => {
+            return exit(train::run(&args).map(|()| ExitCode::SUCCESS), 2)
+        }
+        Some(Command::Eval(args)) => return exit(eval::run(&args).map(|()| ExitCode::SUCCESS), 2),
         None => {}
     }
     exit(load::run(cli.load), 1)

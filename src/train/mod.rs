@@ -11,11 +11,20 @@
 
 pub mod adam;
 pub mod batch;
+pub mod bc;
+pub mod checkpoint;
+pub mod config;
+pub mod curve;
+pub mod dqn;
 pub mod driver;
 pub mod env;
+pub mod eval;
 pub mod learner;
 pub mod lines;
 mod matrix;
 pub mod net;
 #[cfg(test)]
 mod net_tests;
+pub mod rollout;
+pub mod trainer;
+pub mod validate;
