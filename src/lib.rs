@@ -8,3 +8,4 @@ pub mod cli;
 pub mod policy;
 pub mod report;
 pub mod sim;
+pub mod train;

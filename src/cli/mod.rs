@@ -3,9 +3,11 @@
 
 pub mod bench;
 pub mod doctor;
+pub mod eval;
 pub mod hint;
 mod load;
 pub mod sim;
+pub mod train;
 
 use std::process::ExitCode;
 
@@ -31,6 +33,8 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     Sim(Box<sim::SimArgs>),
     Bench(bench::BenchArgs),
+    Train(train::TrainArgs),
+    Eval(eval::EvalArgs),
 }
 
 pub fn run() -> ExitCode {
@@ -42,6 +46,10 @@ pub fn run() -> ExitCode {
         Some(Command::Bench(args)) => {
             return exit(bench::run(&args).map(|()| ExitCode::SUCCESS), 2)
         }
+        Some(Command::Train(args)) => {
+            return exit(train::run(&args).map(|()| ExitCode::SUCCESS), 2)
+        }
+        Some(Command::Eval(args)) => return exit(eval::run(&args).map(|()| ExitCode::SUCCESS), 2),
         None => {}
     }
     exit(load::run(cli.load), 1)

@@ -140,6 +140,11 @@ impl Decider {
         &self.tokens
     }
 
+    /// The jobs the last decision chose from.
+    pub fn candidates(&self) -> &[u32] {
+        &self.candidates
+    }
+
     /// The scores that decision was mapped with: idle, then the jobs in their
     /// order. Jobs that had to run stand at +∞.
     pub fn scores(&self) -> &[f32] {

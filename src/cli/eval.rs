@@ -1,0 +1,149 @@
+//! `scx_temponet eval`: is a model worth shipping?
+
+use std::io::{IsTerminal, Write as _};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{ensure, Context, Result};
+use clap::{Args, ValueEnum};
+use indicatif::ProgressBar;
+
+use crate::policy::network::Model;
+use crate::policy::OverloadRule;
+use crate::report::table::Table;
+use crate::train::eval::{Report, Suite};
+
+/// Measure a model against the classics, on sets that training never saw.
+///
+/// Every figure is paired: all policies meet the same sets. The same model
+/// gives the same figures, whatever the number of threads.
+#[derive(Args, Clone, Debug)]
+pub struct EvalArgs {
+    /// What to measure.
+    #[arg(long, value_enum, default_value = "lines")]
+    pub suite: SuiteArg,
+    /// The model.
+    #[arg(long, value_name = "MODEL.onnx")]
+    pub model: PathBuf,
+    /// Task sets per load.
+    #[arg(short = 'k', long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(2..=100_000))]
+    pub sets: u32,
+    /// Only these lines, such as ABD.
+    #[arg(long, default_value = "ABCDEF")]
+    pub lines: String,
+    /// Who may be picked in overload: those Moore-Hodgson admits, or all who
+    /// still fit.
+    #[arg(long, value_enum, default_value = "admit")]
+    pub overload: OverloadArg,
+    /// Print everything as JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// Threads (default: all cores).
+    #[arg(short = 'j', long, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SuiteArg {
+    /// The lines A to F that a shipped model must hold.
+    Lines,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OverloadArg {
+    Admit,
+    Fit,
+}
+
+pub fn run(args: &EvalArgs) -> Result<()> {
+    ensure!(
+        !args.lines.is_empty() && args.lines.chars().all(|line| ('A'..='F').contains(&line)),
+        "lines are some of ABCDEF, not {:?}",
+        args.lines
+    );
+    let model = Model::load(&args.model)?;
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(args.threads.map_or(0, usize::from))
+        .build()
+        .context("cannot start the worker threads")?;
+    let bar = match std::io::stderr().is_terminal() {
+        true => ProgressBar::new(0),
+        false => ProgressBar::hidden(),
+    };
+    bar.enable_steady_tick(Duration::from_millis(500));
+    let suite = Suite {
+        model: &model,
+        overload: match args.overload {
+            OverloadArg::Admit => OverloadRule::Admit,
+            OverloadArg::Fit => OverloadRule::Fit,
+        },
+        sets: args.sets as usize,
+        lines: &args.lines,
+        tick: &|| bar.inc(1),
+    };
+    bar.set_length(suite.cells().len() as u64);
+    let report = pool.install(|| suite.run());
+    bar.finish_and_clear();
+    let text = match args.json {
+        true => serde_json::to_string_pretty(&report)? + "\n",
+        false => printed(&report),
+    };
+    // A closed pipe (eval | head) is no error worth a word.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    Ok(())
+}
+
+fn printed(report: &Report) -> String {
+    let mut table = Table::new([
+        "line",
+        "sets of",
+        "load",
+        "met %",
+        "±95%",
+        "bare %",
+        "best classic",
+        "met %",
+        "diff",
+        "95% low",
+        "95% high",
+        "optimum",
+        "PITMD %",
+        "classic",
+    ]);
+    let some = |value: Option<f64>| value.map_or("-".into(), |v| format!("{v:.2}"));
+    for row in &report.rows {
+        let (low, high) = row.load;
+        let load = match low == high {
+            true => format!("{low}"),
+            false => format!("{low}..{high}"),
+        };
+        table.row([
+            row.line.to_string(),
+            row.family.into(),
+            load,
+            format!("{:.2}", row.shielded),
+            format!("{:.2}", row.half_interval),
+            format!("{:.2}", row.bare),
+            row.best_rival.clone(),
+            format!("{:.2}", row.rival),
+            format!("{:+.2}", row.against_best),
+            format!("{:+.2}", row.against_best_low),
+            format!("{:+.2}", row.against_best_high),
+            some(row.oracle),
+            some(row.critical),
+            some(row.rival_critical),
+        ]);
+    }
+    let mut text = format!(
+        "{}: {} sets per load, seed {}\n{table}",
+        report.model, report.sets, report.seed
+    );
+    for verdict in &report.verdicts {
+        let word = if verdict.holds { "holds" } else { "FAILS" };
+        text += &format!("line {} {word}\n", verdict.line);
+        for because in &verdict.because {
+            text += &format!("  {because}\n");
+        }
+    }
+    text
+}

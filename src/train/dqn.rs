@@ -1,0 +1,476 @@
+//! Deep Q-learning, in the order of the paper's Algorithm 1, with what has
+//! been shown to help since: double Q, n steps, time-aware discounts.
+//!
+//! **Credit for several cores.** A decision on m cores is a set of m actions;
+//! its value is the mean (or the sum) of their Q. The best set is then the m
+//! best actions, which is what the greedy mapping takes, and one target
+//! teaches all of them.
+//!
+//! **Time.** Decisions come when something happens, not at ticks, so what
+//! comes t later counts γ^(t/unit).
+
+use super::batch::Tokens;
+use super::driver::{carry_out, run_all, Glass};
+use super::env::Machine;
+use crate::policy::{Context, Decider, Scorer};
+use crate::sim::engine::{Plan, Record, Sim};
+use crate::sim::reward::{Reward, Shape};
+use crate::sim::rng::Rng;
+use crate::sim::time::{Ns, MS};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Credit {
+    Mean,
+    Sum,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DqnConfig {
+    /// γ per `unit_ms` of simulated time.
+    pub gamma: f64,
+    pub unit_ms: f64,
+    pub steps: usize,
+    /// Choose the next set by the fast weights, value it by the slow ones.
+    pub double: bool,
+    pub credit: Credit,
+    /// Huber beyond this error; 0: squares throughout.
+    pub huber: f32,
+    /// ε falls linearly over this share of the rounds.
+    pub epsilon: (f64, f64),
+    pub epsilon_rounds: f64,
+    /// β of the bonus β/√(N(s, a)+1) on what was seldom tried.
+    pub beta: f32,
+    /// The reward of the paper: binary, with a bonus for being early.
+    pub early: f64,
+}
+
+impl Default for DqnConfig {
+    fn default() -> DqnConfig {
+        DqnConfig {
+            gamma: 0.97,
+            unit_ms: 10.0,
+            steps: 5,
+            double: true,
+            credit: Credit::Mean,
+            huber: 1.0,
+            epsilon: (0.5, 0.02),
+            epsilon_rounds: 0.5,
+            beta: 0.1,
+            early: 0.1,
+        }
+    }
+}
+
+impl DqnConfig {
+    pub fn check(&self) -> Result<(), String> {
+        if !(self.gamma > 0.0 && self.gamma < 1.0) {
+            return Err(format!(
+                "gamma is {}; it must be within 0 and 1",
+                self.gamma
+            ));
+        }
+        if !(self.unit_ms > 0.0 && self.unit_ms.is_finite()) {
+            return Err(format!("unit_ms is {}; it must be above 0", self.unit_ms));
+        }
+        if self.steps == 0 {
+            return Err("steps is 0; it must be at least 1".into());
+        }
+        let (first, last) = self.epsilon;
+        if !(0.0..=1.0).contains(&first) || !(0.0..=1.0).contains(&last) {
+            return Err(format!(
+                "epsilon is {first} to {last}; both must be within 0 and 1"
+            ));
+        }
+        let bonus = [
+            self.beta,
+            self.huber,
+            self.early as f32,
+            self.epsilon_rounds as f32,
+        ];
+        if bonus.iter().any(|value| value.is_nan() || *value < 0.0) {
+            return Err("beta, huber, early and epsilon_rounds must not be negative".into());
+        }
+        Ok(())
+    }
+
+    /// ε in the course of the run, `done` of it past.
+    pub fn epsilon_at(&self, done: f64) -> f64 {
+        let (first, last) = self.epsilon;
+        let part = (done / self.epsilon_rounds.max(1e-9)).min(1.0);
+        first + (last - first) * part
+    }
+
+    fn discount(&self, elapsed: Ns) -> f64 {
+        self.gamma.powf(elapsed as f64 / (self.unit_ms * MS as f64))
+    }
+
+    fn reward(&self) -> Reward {
+        let shape = match self.early > 0.0 {
+            true => Shape::EarlyBonus { eta: self.early },
+            false => Shape::Binary,
+        };
+        Reward {
+            shape,
+            migration: 0.0,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transition {
+    pub tokens: Tokens,
+    /// Slot of every job that was run.
+    pub run: Vec<u32>,
+    /// Discounted, of the steps between the two states.
+    pub reward: f32,
+    pub discount: f32,
+    pub next: Tokens,
+    /// Slot of every job that could be run next.
+    pub next_choices: Vec<u32>,
+}
+
+/// How often a token was chosen in a context, by hash: collisions only make
+/// things look more familiar than they are.
+#[derive(Clone, Debug)]
+pub struct Counters(Vec<u32>);
+
+const COUNTERS: usize = 1 << 18;
+
+impl Default for Counters {
+    fn default() -> Counters {
+        Counters(vec![0; COUNTERS])
+    }
+}
+
+impl Counters {
+    fn place(tokens: &Tokens, slot: usize) -> usize {
+        // FNV-1a over the context, then the action.
+        let mut hash = 0xCBF2_9CE4_8422_2325u64;
+        let context = tokens.indices.iter().zip(&tokens.counts);
+        let words = context.flat_map(|(&index, &count)| [index, count]);
+        for word in words.chain([tokens.indices[slot]]) {
+            hash = (hash ^ u64::from(word)).wrapping_mul(0x0100_0000_01B3);
+        }
+        (hash ^ hash >> 32) as usize % COUNTERS
+    }
+
+    pub fn bonus(&self, tokens: &Tokens, slot: usize, beta: f32) -> f32 {
+        let seen = self.0[Counters::place(tokens, slot)];
+        beta / (seen as f32 + 1.0).sqrt()
+    }
+
+    pub fn count(&mut self, transition: &Transition) {
+        for &slot in &transition.run {
+            let place = Counters::place(&transition.tokens, slot as usize);
+            self.0[place] = self.0[place].saturating_add(1);
+        }
+    }
+}
+
+/// The network's scores with the bonus, or a random job first.
+struct Curious<'a, S: ?Sized> {
+    inner: &'a mut S,
+    counters: &'a Counters,
+    beta: f32,
+    random: Option<u64>,
+}
+
+impl<S: Scorer + ?Sized> Scorer for Curious<'_, S> {
+    fn score(&mut self, context: &Context<'_>, scores: &mut [f32]) {
+        self.inner.score(context, scores);
+        if self.beta > 0.0 {
+            let tokens = Tokens::of(context.tokens, context.situation.cpus.count());
+            for (job, &slot) in context.tokens.slots().iter().enumerate() {
+                scores[1 + job] += self.counters.bonus(&tokens, slot as usize, self.beta);
+            }
+        }
+        if let Some(seed) = self.random {
+            let mut rng = Rng::new(seed);
+            for score in &mut scores[1..] {
+                *score = rng.unit() as f32;
+            }
+        }
+    }
+}
+
+/// A decision on its way to becoming a transition.
+struct Pending {
+    tokens: Tokens,
+    run: Vec<u32>,
+    time: Ns,
+    reward: f64,
+}
+
+/// One run of a machine with exploration.
+pub fn gather<S: Scorer + ?Sized>(
+    machine: &Machine,
+    scorer: &mut S,
+    config: &DqnConfig,
+    counters: &Counters,
+    epsilon: f64,
+    seed: u64,
+) -> Vec<Transition> {
+    let record = Record {
+        events: true,
+        ..Record::default()
+    };
+    let set = &machine.set;
+    let mut rng = Rng::new(seed);
+    let mut sim = Sim::new(set, set.cores, machine.options, record);
+    let mut decider = Decider::new(machine.policy.clone());
+    let mut glass = Glass::default();
+    glass.start(set);
+    let reward = config.reward();
+    let mut plan = Plan::default();
+    let mut pending: VecDeque<Pending> = VecDeque::new();
+    let mut transitions = Vec::new();
+    let (mut last, mut running) = (0, 0);
+    while sim.advance() {
+        let view = sim.view();
+        let gained = reward.of(&sim.events, &view, view.now - last, running);
+        last = view.now;
+        for earlier in &mut pending {
+            earlier.reward += gained * config.discount(view.now - earlier.time);
+        }
+        plan.clear();
+        if run_all(&view, &mut plan) {
+            sim.events.clear();
+            sim.submit(&plan);
+            running = sim.running();
+            continue;
+        }
+        let situation = glass.look(&view);
+        let mut curious = Curious {
+            inner: scorer,
+            counters,
+            beta: config.beta,
+            random: rng.chance(epsilon).then(|| rng.next_u64()),
+        };
+        let decision = decider.decide(&mut curious, &situation);
+        carry_out(decision, &view, &mut plan);
+        if decision.scored {
+            let jobs: Vec<usize> = decision.assignment.iter().map(|(_, job)| job).collect();
+            let slots = decider.tokens().slots();
+            let run: Vec<u32> = jobs.iter().map(|&job| slots[job]).collect();
+            let tokens = Tokens::of(decider.tokens(), set.cores);
+            if pending.len() == config.steps {
+                if let Some(Pending {
+                    tokens: before,
+                    run,
+                    time,
+                    reward,
+                }) = pending.pop_front()
+                {
+                    let choices = decider.candidates().iter();
+                    transitions.push(Transition {
+                        tokens: before,
+                        run,
+                        reward: reward as f32,
+                        discount: config.discount(view.now - time) as f32,
+                        next: tokens.clone(),
+                        next_choices: choices.map(|&job| slots[job as usize]).collect(),
+                    });
+                }
+            }
+            pending.push_back(Pending {
+                tokens,
+                run,
+                time: view.now,
+                reward: 0.0,
+            });
+        }
+        sim.events.clear();
+        sim.submit(&plan);
+        running = sim.running();
+    }
+    transitions
+}
+
+/// Value of a set of actions.
+pub fn set_value(q: &[f32], slots: &[u32], credit: Credit) -> f32 {
+    let sum: f32 = slots.iter().map(|&slot| q[slot as usize]).sum();
+    match credit {
+        Credit::Sum => sum,
+        Credit::Mean => sum / slots.len().max(1) as f32,
+    }
+}
+
+/// The target: what was gained, and the value of the best set that comes next.
+pub fn target(transition: &Transition, fast: &[f32], slow: &[f32], config: &DqnConfig) -> f32 {
+    let mut best = transition.next_choices.clone();
+    let by = if config.double { fast } else { slow };
+    best.sort_by(|&a, &b| by[b as usize].total_cmp(&by[a as usize]));
+    best.truncate(transition.next.counts[0] as usize);
+    transition.reward + transition.discount * set_value(slow, &best, config.credit)
+}
+
+/// Squared or Huber error against the target.
+pub fn loss(
+    transition: &Transition,
+    target: f32,
+    q: &[f32],
+    dq: &mut [f32],
+    config: &DqnConfig,
+) -> f32 {
+    if transition.run.is_empty() {
+        return 0.0;
+    }
+    let error = set_value(q, &transition.run, config.credit) - target;
+    let share = match config.credit {
+        Credit::Sum => 1.0,
+        Credit::Mean => 1.0 / transition.run.len() as f32,
+    };
+    let (loss, slope) = huber(error, config.huber);
+    for &slot in &transition.run {
+        dq[slot as usize] += share * slope;
+    }
+    loss
+}
+
+/// Half the square, and a line beyond `edge` (0: never); with its slope.
+pub fn huber(error: f32, edge: f32) -> (f32, f32) {
+    if edge <= 0.0 || error.abs() <= edge {
+        (0.5 * error * error, error)
+    } else {
+        (edge * (error.abs() - 0.5 * edge), edge * error.signum())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::network::Model;
+    use crate::policy::Edf;
+    use crate::sim::time::SECOND;
+    use crate::train::env::Curriculum;
+    use crate::train::learner::{Learner, OptimiserConfig};
+
+    /// Three jobs, two cores, and job i is worth i: whatever two are run, the
+    /// reward is the sum. The decomposition must find the worth of each.
+    #[test]
+    fn credit_for_a_set_finds_what_each_action_is_worth() {
+        let tokens = Tokens {
+            indices: vec![0, 10, 200, 700],
+            counts: vec![2, 1, 1, 1],
+        };
+        let pairs = [[1, 2], [1, 3], [2, 3]];
+        let transitions: Vec<Transition> = pairs
+            .iter()
+            .map(|pair| Transition {
+                tokens: tokens.clone(),
+                run: pair.to_vec(),
+                reward: pair.iter().sum::<u32>() as f32,
+                discount: 0.0,
+                next: tokens.clone(),
+                next_choices: vec![1, 2, 3],
+            })
+            .collect();
+        for (credit, worth) in [(Credit::Sum, 1.0), (Credit::Mean, 2.0)] {
+            let config = DqnConfig {
+                credit,
+                huber: 0.0,
+                ..DqnConfig::default()
+            };
+            let mut learner = Learner::new(Model::default_shape(), 1, OptimiserConfig::default());
+            let contexts: Vec<&Tokens> = transitions.iter().map(|t| &t.tokens).collect();
+            for _ in 0..800 {
+                learner.step(&contexts, 1e-3, |i, q, dq| {
+                    let t = &transitions[i];
+                    loss(t, target(t, q, q, &config), q, dq, &config)
+                });
+            }
+            let q = &learner.q(&learner.weights, &[&tokens])[0];
+            for job in 1..4 {
+                assert!(
+                    (q[job] - worth * job as f32).abs() < 0.1,
+                    "{credit:?}: {q:?}"
+                );
+            }
+        }
+    }
+
+    /// Double Q: chosen by one network, valued by the other, and as many as
+    /// there are cores.
+    #[test]
+    fn the_target_takes_the_best_set_of_the_fast_and_the_value_of_the_slow() {
+        let tokens = Tokens {
+            indices: vec![0, 4, 8, 9],
+            counts: vec![2, 1, 1, 1],
+        };
+        let transition = Transition {
+            tokens: tokens.clone(),
+            run: vec![1],
+            reward: 1.0,
+            discount: 0.5,
+            next: tokens,
+            next_choices: vec![1, 2, 3],
+        };
+        let (fast, slow) = ([9.0, 1.0, 2.0, 3.0], [9.0, 30.0, 20.0, 10.0]);
+        let config = DqnConfig::default();
+        assert_eq!(target(&transition, &fast, &slow, &config), 1.0 + 0.5 * 15.0);
+        let single = DqnConfig {
+            double: false,
+            ..config
+        };
+        assert_eq!(target(&transition, &fast, &slow, &single), 1.0 + 0.5 * 25.0);
+    }
+
+    #[test]
+    fn rewards_and_discounts_follow_the_clock() {
+        let curriculum = Curriculum::default();
+        let config = DqnConfig {
+            beta: 0.0,
+            ..DqnConfig::default()
+        };
+        let machine = curriculum.draw(&crate::policy::Tokenizer::default(), SECOND, 3);
+        let counters = Counters::default();
+        let all = gather(&machine, &mut Edf, &config, &counters, 0.0, 1);
+        assert!(all.len() > 10);
+        for transition in &all {
+            assert!(transition.discount < 1.0 && transition.discount > 0.0);
+            let cores = machine.set.cores;
+            assert!(transition.run.len() <= cores);
+        }
+        let one_step = DqnConfig {
+            steps: 1,
+            ..config.clone()
+        };
+        let short = gather(&machine, &mut Edf, &one_step, &counters, 0.0, 1);
+        let mean =
+            |all: &[Transition]| all.iter().map(|t| t.discount).sum::<f32>() / all.len() as f32;
+        assert!(mean(&short) > mean(&all), "five steps take longer than one");
+    }
+
+    #[test]
+    fn what_was_tried_often_gets_less_of_a_bonus() {
+        let tokens = Tokens {
+            indices: vec![0, 4, 8],
+            counts: vec![1, 1, 1],
+        };
+        let transition = Transition {
+            tokens: tokens.clone(),
+            run: vec![1],
+            reward: 0.0,
+            discount: 0.0,
+            next: tokens.clone(),
+            next_choices: Vec::new(),
+        };
+        let mut counters = Counters::default();
+        for _ in 0..3 {
+            counters.count(&transition);
+        }
+        assert_eq!(counters.bonus(&tokens, 1, 1.0), 0.5);
+        assert_eq!(counters.bonus(&tokens, 2, 1.0), 1.0);
+    }
+
+    #[test]
+    fn huber_is_a_square_inside_and_a_line_outside() {
+        assert_eq!(huber(0.5, 1.0), (0.125, 0.5));
+        assert_eq!(huber(-3.0, 1.0), (2.5, -1.0));
+        assert_eq!(huber(-3.0, 0.0), (4.5, -3.0));
+    }
+}

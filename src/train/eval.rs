@@ -1,0 +1,312 @@
+//! The lines a model must hold, measured: every cell with its rivals on the
+//! same sets, and a verdict per line.
+
+use super::driver::{Driver, Greedy};
+use super::lines::{cells, Cell, Entrant, EVALUATION_SEED};
+use super::validate::policy;
+use crate::policy::network::{Model, Native};
+use crate::policy::{OverloadRule, ShieldMode};
+use crate::sim::compare::{Comparison, Outcome};
+use crate::sim::policies::Policy;
+use crate::sim::stats::{paired, Paired};
+use serde::Serialize;
+
+/// Points of a hundred throughout.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    pub line: char,
+    pub family: &'static str,
+    pub load: (f64, f64),
+    pub sets: usize,
+    /// Under the shield, and without it.
+    pub shielded: f64,
+    pub half_interval: f64,
+    pub least: f64,
+    pub bare: f64,
+    pub best_rival: String,
+    pub rival: f64,
+    /// Shielded less the best rival, set by set.
+    pub against_best: f64,
+    pub against_best_low: f64,
+    pub against_best_high: f64,
+    pub edf: Option<f64>,
+    pub edf_drop: Option<f64>,
+    pub oracle: Option<f64>,
+    pub response_ratio: Option<f64>,
+    pub critical: Option<f64>,
+    /// Best PITMD of a rival.
+    pub rival_critical: Option<f64>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Verdict {
+    pub line: char,
+    pub holds: bool,
+    /// One sentence per promise.
+    pub because: Vec<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    pub version: u32,
+    pub model: String,
+    pub overload: OverloadRule,
+    pub sets: usize,
+    pub seed: u64,
+    pub rows: Vec<Row>,
+    pub verdicts: Vec<Verdict>,
+}
+
+pub struct Suite<'a> {
+    pub model: &'a Model,
+    pub overload: OverloadRule,
+    pub sets: usize,
+    /// Such as "ABC".
+    pub lines: &'a str,
+    /// Called after every cell.
+    pub tick: &'a (dyn Fn() + Sync),
+}
+
+impl Suite<'_> {
+    pub fn cells(&self) -> Vec<Cell> {
+        let mut cells = cells();
+        cells.retain(|cell| self.lines.contains(cell.line));
+        cells
+    }
+
+    pub fn run(&self) -> Report {
+        let native = Native::new(self.model.weights());
+        let driver = |shield| {
+            let config = policy(self.model.tokenizer(), shield, self.overload);
+            let native = &native;
+            move || {
+                let scorer = Greedy(native.clone());
+                Box::new(Driver::new(config.clone(), scorer)) as Box<dyn Policy>
+            }
+        };
+        let (shielded, bare) = (driver(ShieldMode::On), driver(ShieldMode::Off));
+        let entrants = [
+            Entrant {
+                name: "shielded".into(),
+                make: &shielded,
+            },
+            Entrant {
+                name: "bare".into(),
+                make: &bare,
+            },
+        ];
+        let rows: Vec<Row> = self
+            .cells()
+            .iter()
+            .map(|cell| {
+                let comparison = cell.run(&entrants, self.sets, EVALUATION_SEED, &|| {});
+                (self.tick)();
+                row(cell, &comparison)
+            })
+            .collect();
+        let verdicts = ('A'..='F')
+            .filter_map(|line| {
+                let rows: Vec<&Row> = rows.iter().filter(|row| row.line == line).collect();
+                (!rows.is_empty()).then(|| verdict(line, &rows))
+            })
+            .collect();
+        Report {
+            version: 1,
+            model: self.model.provenance().name.clone(),
+            overload: self.overload,
+            sets: self.sets,
+            seed: EVALUATION_SEED,
+            rows,
+            verdicts,
+        }
+    }
+}
+
+fn mean(outcome: &Outcome) -> f64 {
+    outcome.compliance.map_or(f64::NAN, |s| 100.0 * s.mean)
+}
+
+fn row(cell: &Cell, comparison: &Comparison) -> Row {
+    let [shielded, bare, rivals @ ..] = &comparison.outcomes[..] else {
+        unreachable!("two entrants and their rivals");
+    };
+    let best = rivals
+        .iter()
+        .max_by(|a, b| mean(a).total_cmp(&mean(b)))
+        .expect("every cell has rivals");
+    let of = |outcome: &Outcome| -> Vec<f64> {
+        outcome.sets.iter().map(|m| 100.0 * m.compliance).collect()
+    };
+    let rival = |name: &str| rivals.iter().find(|r| r.policy == name);
+    let critical = |outcome: &Outcome| outcome.pitmd.map(|s| 100.0 * s.mean);
+    let response = |outcome: &Outcome| outcome.response_ms.map(|s| s.mean);
+    let difference = paired(&of(shielded), &of(best)).unwrap_or(Paired {
+        difference: f64::NAN,
+        ci_low: f64::NAN,
+        ci_high: f64::NAN,
+        p_t: 1.0,
+        p_wilcoxon: 1.0,
+        better: 0,
+        equal: 0,
+        worse: 0,
+    });
+    let summary = shielded.compliance;
+    Row {
+        line: cell.line,
+        family: cell.family,
+        load: cell.load,
+        sets: comparison.sets,
+        shielded: mean(shielded),
+        half_interval: summary.map_or(f64::NAN, |s| 50.0 * (s.ci_high - s.ci_low)),
+        least: summary.map_or(f64::NAN, |s| 100.0 * s.min),
+        bare: mean(bare),
+        best_rival: best.policy.clone(),
+        rival: mean(best),
+        against_best: difference.difference,
+        against_best_low: difference.ci_low,
+        against_best_high: difference.ci_high,
+        edf: rival("edf").map(mean),
+        edf_drop: rival("edf-drop").map(mean),
+        oracle: comparison
+            .oracle
+            .as_ref()
+            .map(|o| 100.0 * o.compliance.mean),
+        response_ratio: rival("edf")
+            .and_then(response)
+            .zip(response(shielded))
+            .map(|(edf, ours)| ours / edf),
+        critical: critical(shielded),
+        rival_critical: rivals.iter().filter_map(critical).reduce(f64::max),
+    }
+}
+
+/// The difference that rounding may make.
+const NOTHING: f64 = 1e-9;
+
+fn verdict(line: char, rows: &[&Row]) -> Verdict {
+    let mut because = Vec::new();
+    let mut holds = true;
+    let mut promise = |kept: bool, text: String| {
+        holds &= kept;
+        because.push(format!("{}: {text}", if kept { "holds" } else { "FAILS" }));
+    };
+    let least = |f: &dyn Fn(&Row) -> f64| rows.iter().map(|r| f(r)).fold(f64::INFINITY, f64::min);
+    let average =
+        |f: &dyn Fn(&Row) -> f64| rows.iter().map(|r| f(r)).sum::<f64>() / rows.len() as f64;
+    let worst = least(&|r| r.against_best);
+    let at_least_best = format!("against the best classic {worst:+.2} points at the worst load");
+    match line {
+        'A' => {
+            let all = least(&|r| r.least);
+            promise(
+                all >= 100.0 - NOTHING,
+                format!("{all:.2} % on the worst set"),
+            );
+            let ratio = -least(&|r| -r.response_ratio.unwrap_or(f64::INFINITY));
+            promise(ratio <= 0.90, format!("mean response {ratio:.3} of EDF's"));
+            let bare = least(&|r| r.bare);
+            promise(bare >= 99.0, format!("{bare:.2} % without the shield"));
+        }
+        'B' => {
+            promise(worst >= -NOTHING, at_least_best);
+            let gaps: Vec<f64> = rows
+                .iter()
+                .filter_map(|r| Some(r.oracle? - r.shielded))
+                .collect();
+            let gap = gaps.iter().sum::<f64>() / gaps.len().max(1) as f64;
+            let text = format!(
+                "{gap:.2} points below the optimum, over {} loads",
+                gaps.len()
+            );
+            promise(!gaps.is_empty() && gap <= 0.4, text);
+            let bare = least(&|r| r.bare - r.edf_drop.unwrap_or(f64::NAN));
+            promise(
+                bare >= -NOTHING,
+                format!("without the shield {bare:+.2} points against EDF-drop at the worst load"),
+            );
+        }
+        'C' => {
+            promise(worst >= -NOTHING, at_least_best);
+            let above = |r: &Row| match r.edf {
+                Some(edf) if r.load.0 >= 1.25 => r.shielded - edf,
+                _ => f64::INFINITY,
+            };
+            let above = least(&above);
+            promise(
+                above >= 40.0,
+                format!("{above:.1} points above EDF from U = 1.25 on"),
+            );
+        }
+        'D' => {
+            let gain = average(&|r| r.against_best);
+            promise(
+                gain >= 0.5,
+                format!("{gain:+.2} points against the best classic on average"),
+            );
+            promise(worst >= -0.3, at_least_best);
+        }
+        'E' => promise(worst >= -NOTHING, at_least_best),
+        _ => {
+            promise(worst >= -0.1, at_least_best);
+            let critical = least(&|r| {
+                let ours = r.critical.unwrap_or(f64::NAN);
+                ours - r.rival_critical.unwrap_or(f64::NAN)
+            });
+            promise(
+                critical >= 2.0,
+                format!("critical tasks {critical:+.2} points against the best classic"),
+            );
+        }
+    }
+    Verdict {
+        line,
+        holds,
+        because,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(line: char, shielded: f64, rival: f64) -> Row {
+        Row {
+            line,
+            family: "t",
+            load: (1.3, 1.3),
+            sets: 1,
+            shielded,
+            half_interval: 0.0,
+            least: shielded,
+            bare: shielded - 1.0,
+            best_rival: "mh".into(),
+            rival,
+            against_best: shielded - rival,
+            against_best_low: 0.0,
+            against_best_high: 0.0,
+            edf: Some(10.0),
+            edf_drop: Some(rival - 2.0),
+            oracle: Some(rival + 0.3),
+            response_ratio: Some(0.85),
+            critical: Some(shielded),
+            rival_critical: Some(rival),
+        }
+    }
+
+    #[test]
+    fn a_line_holds_only_if_every_promise_is_kept() {
+        let holds = |line, rows: &[Row]| verdict(line, &rows.iter().collect::<Vec<_>>()).holds;
+        assert!(holds('A', &[row('A', 100.0, 100.0)]));
+        assert!(!holds('A', &[row('A', 99.99, 100.0)]));
+        assert!(holds('B', &[row('B', 80.0, 80.0)]));
+        assert!(!holds('B', &[row('B', 80.0, 80.2)]));
+        assert!(holds('C', &[row('C', 80.0, 79.0)]));
+        assert!(!holds('C', &[row('C', 49.0, 48.0)]));
+        assert!(holds('D', &[row('D', 80.0, 78.0), row('D', 80.0, 80.2)]));
+        assert!(!holds('D', &[row('D', 80.0, 78.0), row('D', 80.0, 80.4)]));
+        assert!(!holds('D', &[row('D', 80.0, 79.8)]));
+        assert!(!holds('E', &[row('E', 80.0, 78.0), row('E', 80.0, 80.1)]));
+        assert!(holds('F', &[row('F', 82.0, 80.0)]));
+        assert!(!holds('F', &[row('F', 81.0, 80.0)]));
+    }
+}

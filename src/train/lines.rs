@@ -1,0 +1,209 @@
+//! The lines a model worth shipping must hold, as cells: a workload at a load,
+//! on a machine, with the rivals that meet the same sets.
+
+use crate::sim::compare::{self, Comparison, Contestant};
+use crate::sim::engine::{Knowledge, Options};
+use crate::sim::policies::{self, Policy};
+use crate::sim::task::{Execution, Semantics, TaskSet};
+use crate::sim::workload::{self, Params};
+
+/// Seeds of the evaluation; training draws from others.
+pub const EVALUATION_SEED: u64 = 0x7E57_0000;
+
+#[derive(Clone, Debug)]
+pub struct Cell {
+    /// A to F.
+    pub line: char,
+    /// Cells that are averaged together have one family.
+    pub family: &'static str,
+    pub load: (f64, f64),
+    pub workload: &'static str,
+    pub tasks: Option<usize>,
+    pub execution: Option<Execution>,
+    pub options: Options,
+    pub with_oracle: bool,
+    pub rivals: &'static [&'static str],
+}
+
+/// Everybody who makes sense on one core.
+const ONE_CORE: &[&str] = &[
+    "mh",
+    "edf-drop",
+    "edf",
+    "rm",
+    "dm",
+    "llf-drop",
+    "srpt",
+    "dover",
+    "distilled",
+];
+/// And on several.
+const MANY_CORES: &[&str] = &[
+    "mh",
+    "mh-llf",
+    "llf-drop",
+    "edf-drop",
+    "edf",
+    "rm",
+    "srpt",
+    "edzl",
+    "distilled",
+];
+
+const OVERLOADS: [f64; 5] = [1.1, 1.2, 1.3, 1.4, 1.5];
+const HIDDEN_LOADS: [f64; 6] = [0.85, 1.0, 1.2, 1.4, 1.6, 1.8];
+
+pub fn cells() -> Vec<Cell> {
+    let cell = |line, family, workload, load: f64, semantics| Cell {
+        line,
+        family,
+        load: (load, load),
+        workload,
+        tasks: None,
+        execution: None,
+        options: Options::new(semantics),
+        with_oracle: false,
+        rivals: ONE_CORE,
+    };
+    let mut cells = vec![Cell {
+        load: (0.6, 1.0),
+        rivals: &["edf", "srpt"],
+        ..cell('A', "five tasks", "random5", 0.0, Semantics::Continue)
+    }];
+    for load in [1.1, 1.25, 1.5, 1.75, 2.0] {
+        cells.push(Cell {
+            with_oracle: true,
+            rivals: &["mh", "edf-drop"],
+            ..cell('B', "40/60/100", "standard", load, Semantics::Abort)
+        });
+    }
+    for load in OVERLOADS {
+        cells.push(Cell {
+            with_oracle: true,
+            rivals: &["mh", "edf-drop"],
+            ..cell('B', "five tasks", "random5", load, Semantics::Abort)
+        });
+    }
+    for (family, workload) in [("40/60/100", "standard"), ("five tasks", "random5")] {
+        for load in [1.1, 1.2, 1.25, 1.3, 1.4, 1.5] {
+            cells.push(cell('C', family, workload, load, Semantics::Continue));
+        }
+    }
+    for (semantics, mild, harsh) in [
+        (
+            Semantics::Continue,
+            "short, late go on",
+            "overrun, late go on",
+        ),
+        (Semantics::Abort, "short, abort", "overrun, abort"),
+    ] {
+        for (family, execution) in [
+            (
+                mild,
+                Execution::Uniform {
+                    low: 0.5,
+                    high: 1.0,
+                },
+            ),
+            (
+                harsh,
+                Execution::Overrun {
+                    low: 0.5,
+                    probability: 0.2,
+                    factor: 3.0,
+                },
+            ),
+        ] {
+            for load in HIDDEN_LOADS {
+                let known = cell('D', family, "random5", load, semantics);
+                cells.push(Cell {
+                    execution: Some(execution.clone()),
+                    options: Options {
+                        knowledge: Knowledge::History,
+                        ..known.options
+                    },
+                    ..known
+                });
+            }
+        }
+    }
+    for (family, semantics) in [
+        ("late go on", Semantics::Continue),
+        ("abort", Semantics::Abort),
+    ] {
+        for load in [0.9, 1.0, 1.1, 1.25] {
+            cells.push(Cell {
+                rivals: &["mh", "llf-drop", "mh-llf"],
+                ..cell('E', family, "heavy", load, semantics)
+            });
+        }
+    }
+    for (family, tasks) in [("100 tasks", 100), ("200 tasks", 200), ("600 tasks", 600)] {
+        cells.push(Cell {
+            load: (0.90, 1.15),
+            tasks: Some(tasks),
+            rivals: MANY_CORES,
+            ..cell('F', family, "large", 0.0, Semantics::Continue)
+        });
+    }
+    cells.push(Cell {
+        load: (1.25, 1.25),
+        rivals: MANY_CORES,
+        ..cell('F', "stress", "stress", 0.0, Semantics::Continue)
+    });
+    cells
+}
+
+/// A policy by name, beside the classics.
+pub struct Entrant<'a> {
+    pub name: String,
+    pub make: &'a (dyn Fn() -> Box<dyn Policy> + Sync),
+}
+
+impl Cell {
+    /// The task set of this number.
+    pub fn set(&self, seed: u64, index: u64) -> TaskSet {
+        let workload = workload::find(self.workload).expect("a workload of ours");
+        let params = Params {
+            load: Some(self.load),
+            tasks: self.tasks,
+            execution: self.execution.clone(),
+            ..Params::default()
+        };
+        workload.generate(&params, seed, index)
+    }
+
+    /// Entrants first, then the rivals, all on the same sets.
+    pub fn run(
+        &self,
+        entrants: &[Entrant<'_>],
+        sets: usize,
+        seed: u64,
+        tick: &(dyn Fn() + Sync),
+    ) -> Comparison {
+        let mut contestants: Vec<Contestant> = entrants
+            .iter()
+            .map(|entrant| Contestant {
+                name: entrant.name.clone(),
+                make: entrant.make,
+            })
+            .collect();
+        contestants.extend(self.rivals.iter().map(|name| {
+            let entry = policies::find(name).expect("a policy of ours");
+            Contestant {
+                name: entry.name.into(),
+                make: &entry.make,
+            }
+        }));
+        compare::run(&compare::Plan {
+            workload: self.workload.into(),
+            seed,
+            sets,
+            set: &|index| self.set(seed, index as u64),
+            contestants,
+            options: self.options,
+            with_oracle: self.with_oracle,
+            tick,
+        })
+    }
+}

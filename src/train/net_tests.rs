@@ -1,0 +1,97 @@
+//! The network with gradients against the one that runs, and against finite differences.
+
+use super::batch::{Batch, Tokens};
+use super::net::{Net, Tape};
+use crate::policy::network::{Model, Native, Shape, Tensor, Weights};
+use crate::sim::rng::Rng;
+
+fn contexts(shape: &Shape, rng: &mut Rng) -> Vec<Tokens> {
+    let vocabulary = 1 + shape.slack * shape.work * shape.classes * shape.doubts;
+    [1, 4, 9]
+        .map(|n| {
+            let mut indices: Vec<u32> = (1..n)
+                .map(|_| 1 + rng.below(vocabulary - 1) as u32)
+                .collect();
+            indices.sort_unstable();
+            indices.dedup();
+            indices.insert(0, 0);
+            let counts = indices.iter().map(|_| 1 + rng.below(5) as u32).collect();
+            Tokens { indices, counts }
+        })
+        .to_vec()
+}
+
+#[test]
+fn the_trained_network_is_the_one_that_runs() {
+    let tokenizer = Model::default_tokenizer();
+    let shape = Model::default_shape();
+    let weights = Weights::seeded(shape, 3);
+    let net = Net::new(shape);
+    let mut batch = Batch::default();
+    let sets = contexts(&shape, &mut Rng::new(5));
+    sets.iter().for_each(|set| batch.push(set));
+    let mut tape = Tape::default();
+    let q = net.forward(&weights, &batch, &mut tape);
+    let mut native = Native::new(&weights);
+    for (set, rows) in sets.iter().zip(batch.contexts()) {
+        let tokens: Vec<_> = set
+            .indices
+            .iter()
+            .map(|&index| tokenizer.token_at(index as usize))
+            .collect();
+        let cpus = set.counts[0] as usize;
+        let runs = native.forward_rows(&tokens, &set.counts, cpus);
+        for (a, b) in q[rows].iter().zip(runs) {
+            assert!((a - b).abs() < 1e-4, "{a} and {b}");
+        }
+    }
+}
+
+#[test]
+fn gradients_are_those_of_finite_differences() {
+    let tokenizer = Model::default_tokenizer();
+    let shape = Shape::new(&tokenizer, 8, 2, 2, 12).unwrap();
+    let mut rng = Rng::new(11);
+    let mut weights = Weights::seeded(shape, 7);
+    // Biases and gains that are not zero and one.
+    for value in weights.values_mut() {
+        *value += 0.2 * (rng.unit() as f32 - 0.5);
+    }
+    let net = Net::new(shape);
+    let mut batch = Batch::default();
+    contexts(&shape, &mut rng)
+        .iter()
+        .for_each(|set| batch.push(set));
+    let dq: Vec<f32> = (0..batch.rows()).map(|_| rng.unit() as f32 - 0.5).collect();
+    let mut tape = Tape::default();
+    let loss = |weights: &Weights, tape: &mut Tape| -> f64 {
+        let q = net.forward(weights, &batch, tape);
+        q.iter().zip(&dq).map(|(&q, &g)| f64::from(q * g)).sum()
+    };
+    loss(&weights, &mut tape);
+    let mut grad = vec![0.0; weights.values().len()];
+    net.backward(&weights, &batch, &mut tape, &dq, &mut grad);
+    for tensor in Tensor::all(&shape) {
+        let range = tensor.range(&shape);
+        // The entry with the largest gradient: the others may round to nothing.
+        let at = range
+            .clone()
+            .max_by(|&a, &b| grad[a].abs().total_cmp(&grad[b].abs()));
+        for at in at.into_iter().chain([range.start]) {
+            let step = 2e-3;
+            let mut moved = weights.clone();
+            moved.values_mut()[at] += step;
+            let above = loss(&moved, &mut tape);
+            moved.values_mut()[at] -= 2.0 * step;
+            let below = loss(&moved, &mut tape);
+            let numeric = (above - below) / f64::from(2.0 * step);
+            let error = (numeric - f64::from(grad[at])).abs();
+            assert!(
+                error < 2e-3 + 0.02 * numeric.abs(),
+                "{}: {numeric} and {}",
+                tensor.name(),
+                grad[at]
+            );
+        }
+    }
+}

@@ -1,0 +1,498 @@
+//! Rollouts: what each choice is worth, tried out.
+//!
+//! At a decision the machine is copied once per job that could run; that job
+//! is made to run, the present policy goes on from there, and what is met and
+//! missed is counted. The copies meet the same releases and execution times,
+//! so the *differences* between choices carry little noise, and learning them
+//! is one step of policy improvement.
+
+use super::batch::Tokens;
+use super::dqn::huber;
+use super::driver::{carry_out, run_all, Glass};
+use super::env::Machine;
+use crate::policy::{Context, Decider, Edf, Scorer, Srpt};
+use crate::sim::engine::{Event, Plan, Record, Sim};
+use crate::sim::rng::Rng;
+use crate::sim::task::{Semantics, Task};
+use crate::sim::time::{Ns, MS};
+use serde::{Deserialize, Serialize};
+
+/// Who goes on after the choice that is tried, before the network can: rules
+/// that cost next to nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Base {
+    Edf,
+    Srpt,
+    /// Least product of work left and time to the deadline.
+    Product,
+    /// One of them for every machine.
+    Any,
+}
+
+impl Base {
+    pub fn scorer(self, seed: u64) -> Box<dyn Scorer> {
+        match self {
+            Base::Edf => Box::new(Edf),
+            Base::Srpt => Box::new(Srpt),
+            Base::Product => Box::new(Product),
+            Base::Any => [Base::Edf, Base::Srpt, Base::Product][(seed % 3) as usize].scorer(seed),
+        }
+    }
+}
+
+struct Product;
+
+impl Scorer for Product {
+    fn score(&mut self, context: &Context<'_>, scores: &mut [f32]) {
+        let now_ns = context.situation.now_ns;
+        scores[0] = f32::NEG_INFINITY;
+        for (score, job) in scores[1..].iter_mut().zip(context.situation.jobs) {
+            let time = (job.deadline_ns - now_ns).max(1) as f32;
+            *score = -time.ln() - (job.remaining_ns.max(1) as f32).ln();
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RolloutConfig {
+    /// The policy of the first rounds; the network takes over after them.
+    pub base: Base,
+    pub base_rounds: u32,
+    /// How far a rollout looks; twice as far where late jobs go on, since a
+    /// backlog stays.
+    pub horizon_ms: f64,
+    /// What comes this much later counts 1/e of what comes now; twice as long
+    /// where late jobs go on.
+    pub fade_ms: f64,
+    /// A rollout takes about so many decisions at most: on a machine that
+    /// decides often it looks less far.
+    pub decisions: f64,
+    /// Decisions that are tried out per machine, about.
+    pub tried: f64,
+    /// Choices tried at each.
+    pub choices: usize,
+    /// A job done at once instead of at its deadline is worth this share of a
+    /// deadline: response time breaks ties.
+    pub early: f64,
+    /// A critical job is worth this many ordinary ones.
+    pub critical: f64,
+    /// Share of the decisions taken at random, to see more of the world.
+    pub wander: f64,
+}
+
+impl Default for RolloutConfig {
+    fn default() -> RolloutConfig {
+        RolloutConfig {
+            base: Base::Any,
+            base_rounds: 100,
+            horizon_ms: 600.0,
+            fade_ms: 300.0,
+            decisions: 150.0,
+            tried: 16.0,
+            choices: 5,
+            early: 0.1,
+            critical: 1.5,
+            wander: 0.05,
+        }
+    }
+}
+
+impl RolloutConfig {
+    pub fn check(&self) -> Result<(), String> {
+        let positive = [
+            ("horizon_ms", self.horizon_ms),
+            ("fade_ms", self.fade_ms),
+            ("decisions", self.decisions),
+            ("tried", self.tried),
+            ("critical", self.critical),
+        ];
+        for (name, value) in positive {
+            if !(value > 0.0 && value.is_finite()) {
+                return Err(format!("{name} is {value}; it must be above 0"));
+            }
+        }
+        if self.choices < 2 {
+            return Err(format!(
+                "choices is {}; two are needed to compare",
+                self.choices
+            ));
+        }
+        if !(0.0..=1.0).contains(&self.wander) || !(0.0..1.0).contains(&self.early) {
+            return Err("wander and early must be within 0 and 1".into());
+        }
+        Ok(())
+    }
+}
+
+/// A decision and what its choices turned out to be worth.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    pub tokens: Tokens,
+    /// Slots of the tokens of the choices, and their worth; tokens that several
+    /// choices share have the mean.
+    pub worth: Vec<(u32, f32)>,
+}
+
+/// Scores of another, but this job first.
+struct Forced<'a, S: ?Sized> {
+    inner: &'a mut S,
+    job: usize,
+}
+
+impl<S: Scorer + ?Sized> Scorer for Forced<'_, S> {
+    fn score(&mut self, context: &Context<'_>, scores: &mut [f32]) {
+        self.inner.score(context, scores);
+        scores[1 + self.job] = f32::MAX;
+    }
+}
+
+/// One simulated machine under a decider.
+#[derive(Clone)]
+struct Run<'a> {
+    sim: Sim<'a>,
+    decider: Decider,
+    glass: Glass,
+}
+
+impl<'a> Run<'a> {
+    fn new(machine: &'a Machine) -> Run<'a> {
+        let record = Record {
+            events: true,
+            ..Record::default()
+        };
+        let set = &machine.set;
+        let mut glass = Glass::default();
+        glass.start(set);
+        Run {
+            sim: Sim::new(set, set.cores, machine.options, record),
+            decider: Decider::new(machine.policy.clone()),
+            glass,
+        }
+    }
+
+    /// Decides and goes on; true if the job that was to be forced runs now.
+    fn step<S: Scorer + ?Sized>(
+        &mut self,
+        scorer: &mut S,
+        forced: Option<usize>,
+        plan: &mut Plan,
+    ) -> bool {
+        self.sim.events.clear();
+        plan.clear();
+        let view = self.sim.view();
+        if run_all(&view, plan) {
+            self.sim.submit(plan);
+            return false;
+        }
+        let situation = self.glass.look(&view);
+        let decision = match forced {
+            None => self.decider.decide(scorer, &situation),
+            Some(job) => {
+                let mut scorer = Forced { inner: scorer, job };
+                self.decider.decide(&mut scorer, &situation)
+            }
+        };
+        carry_out(decision, &view, plan);
+        let runs = forced.is_some_and(|job| decision.assignment.cpu_of(job).is_some());
+        self.sim.submit(plan);
+        runs
+    }
+}
+
+/// One run of a machine under the policy of `scorer`, with what was tried out on the way.
+pub fn explore<S: Scorer + ?Sized>(
+    machine: &Machine,
+    scorer: &mut S,
+    config: &RolloutConfig,
+    seed: u64,
+    samples: &mut Vec<Sample>,
+) {
+    let set = &machine.set;
+    let pace = pace(machine, scorer);
+    let outlook = Outlook::new(machine, config, pace);
+    let chance = config.tried / pace.contested.max(1.0);
+    let mut rng = Rng::new(seed);
+    let mut run = Run::new(machine);
+    let mut plan = Plan::default();
+    while run.sim.advance() {
+        let jobs = run.sim.view().jobs.len();
+        if jobs <= set.cores {
+            run.step(scorer, None, &mut plan);
+            continue;
+        }
+        let mut forced = None;
+        if rng.chance(chance) {
+            forced = try_out(&run, machine, scorer, &outlook, &mut rng, samples);
+        }
+        if rng.chance(config.wander) {
+            forced = Some(rng.below(jobs));
+        }
+        run.step(scorer, forced, &mut plan);
+    }
+}
+
+/// How often a machine decides.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    /// Decisions at which somebody had to wait, in all.
+    contested: f64,
+    per_ns: f64,
+}
+
+fn pace<S: Scorer + ?Sized>(machine: &Machine, scorer: &mut S) -> Pace {
+    let mut run = Run::new(machine);
+    let mut plan = Plan::default();
+    let (mut contested, mut all) = (0.0, 0.0);
+    while run.sim.advance() {
+        all += 1.0;
+        if run.sim.view().jobs.len() > machine.set.cores {
+            contested += 1.0;
+        }
+        run.step(scorer, None, &mut plan);
+    }
+    Pace {
+        contested,
+        per_ns: all / machine.set.horizon_ns as f64,
+    }
+}
+
+/// How far rollouts look on a machine.
+struct Outlook<'a> {
+    config: &'a RolloutConfig,
+    horizon_ns: Ns,
+    fade_per_ns: f64,
+}
+
+impl Outlook<'_> {
+    fn new<'a>(machine: &Machine, config: &'a RolloutConfig, pace: Pace) -> Outlook<'a> {
+        let stretch = match machine.options.semantics {
+            Semantics::Abort => 1.0,
+            Semantics::Continue => 2.0,
+        };
+        let wanted = stretch * config.horizon_ms * MS as f64;
+        let bearable = stretch * config.decisions / pace.per_ns.max(1e-12);
+        let horizon = wanted.min(bearable);
+        Outlook {
+            config,
+            horizon_ns: horizon as Ns,
+            fade_per_ns: 1.0 / (stretch * config.fade_ms * MS as f64),
+        }
+    }
+}
+
+/// Tries the choices of this moment; the best of them, if it matters.
+fn try_out<S: Scorer + ?Sized>(
+    now: &Run<'_>,
+    machine: &Machine,
+    scorer: &mut S,
+    outlook: &Outlook<'_>,
+    rng: &mut Rng,
+    samples: &mut Vec<Sample>,
+) -> Option<usize> {
+    let jobs = now.sim.view().jobs.len();
+    let mut order: Vec<usize> = (0..jobs).collect();
+    for i in 0..jobs {
+        order.swap(i, i + rng.below(jobs - i));
+    }
+    let mut plan = Plan::default();
+    let mut tokens = None;
+    let mut worth: Vec<(u32, f32, usize)> = Vec::new();
+    for job in order {
+        let mut run = now.clone();
+        if !run.step(scorer, Some(job), &mut plan) {
+            continue;
+        }
+        // Nobody was asked: everybody may run anyway.
+        if run.decider.scores().len() != 1 + jobs || run.decider.tokens().slots().len() != jobs {
+            return None;
+        }
+        let slot = run.decider.tokens().slots()[job];
+        tokens.get_or_insert_with(|| Tokens::of(run.decider.tokens(), machine.set.cores));
+        worth.push((slot, 0.0, job));
+        let last = worth.len() - 1;
+        worth[last].1 = value(run, machine, scorer, outlook);
+        if worth.len() == outlook.config.choices {
+            break;
+        }
+    }
+    if worth.len() < 2 {
+        return None;
+    }
+    let best = worth.iter().max_by(|a, b| a.1.total_cmp(&b.1))?.2;
+    let mut by_slot: Vec<(u32, f32)> = Vec::new();
+    worth.sort_by_key(|choice| choice.0);
+    for group in worth.chunk_by(|a, b| a.0 == b.0) {
+        let mean = group.iter().map(|choice| choice.1).sum::<f32>() / group.len() as f32;
+        by_slot.push((group[0].0, mean));
+    }
+    if by_slot.len() >= 2 {
+        samples.push(Sample {
+            tokens: tokens?,
+            worth: by_slot,
+        });
+    }
+    Some(best)
+}
+
+/// What is met and missed from here on under the policy.
+fn value<S: Scorer + ?Sized>(
+    mut run: Run<'_>,
+    machine: &Machine,
+    scorer: &mut S,
+    outlook: &Outlook<'_>,
+) -> f32 {
+    let start = run.sim.now();
+    let end = start + outlook.horizon_ns;
+    let tasks = &machine.set.tasks;
+    let mut plan = Plan::default();
+    let mut sum = 0.0;
+    loop {
+        let on = run.sim.advance();
+        for event in &run.sim.events {
+            let (time, gain) = gain(event, tasks, outlook.config);
+            sum += gain * (-((time - start) as f64) * outlook.fade_per_ns).exp();
+        }
+        if !on || run.sim.now() >= end {
+            return sum as f32;
+        }
+        run.step(scorer, None, &mut plan);
+    }
+}
+
+/// Half for what is met and minus half for what is missed: a deadline is worth one.
+fn gain(event: &Event, tasks: &[Task], config: &RolloutConfig) -> (Ns, f64) {
+    let weight = |task: u32| match tasks[task as usize].criticality {
+        0 => 1.0,
+        _ => config.critical,
+    };
+    match *event {
+        Event::Completed {
+            task,
+            time,
+            release,
+            deadline,
+            ..
+        } => {
+            let window = (deadline - release).max(1) as f64;
+            let early = deadline.saturating_sub(time) as f64 / window;
+            let met = if time <= deadline { 0.5 } else { 0.0 };
+            (time, weight(task) * (met + config.early * early))
+        }
+        Event::Missed { task, time } => (time, -0.5 * weight(task)),
+        Event::Migrated { time, .. } => (time, 0.0),
+    }
+}
+
+/// Huber error of the differences between choices: what all of them have in
+/// common is no choice's merit.
+pub fn loss(sample: &Sample, q: &[f32], dq: &mut [f32]) -> f32 {
+    let share = 1.0 / sample.worth.len() as f32;
+    let (mut q_mean, mut worth_mean) = (0.0, 0.0);
+    for &(slot, worth) in &sample.worth {
+        q_mean += share * q[slot as usize];
+        worth_mean += share * worth;
+    }
+    let (mut sum, mut slope_mean) = (0.0, 0.0);
+    for &(slot, worth) in &sample.worth {
+        let error = (q[slot as usize] - q_mean) - (worth - worth_mean);
+        let (loss, slope) = huber(error, 1.0);
+        sum += loss;
+        dq[slot as usize] = slope;
+        slope_mean += share * slope;
+    }
+    for &(slot, _) in &sample.worth {
+        dq[slot as usize] -= slope_mean;
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::{PolicyConfig, ShieldMode};
+    use crate::sim::engine::Options;
+    use crate::sim::task::TaskSet;
+
+    /// Two jobs and room for one: the short one lets a third be met as well.
+    #[test]
+    fn the_choice_that_meets_more_deadlines_is_worth_more() {
+        let once = |name: &str, wcet_ms: u64, deadline_ms: u64, offset_ms: u64| Task {
+            deadline_ns: deadline_ms * MS,
+            offset_ns: offset_ms * MS,
+            ..Task::periodic(name, 1000 * MS, wcet_ms * MS)
+        };
+        let machine = Machine {
+            set: TaskSet {
+                name: "t".into(),
+                cores: 1,
+                horizon_ns: 900 * MS,
+                seed: 1,
+                modes: Vec::new(),
+                tasks: vec![
+                    once("long", 90, 100, 0),
+                    once("short", 10, 100, 0),
+                    once("later", 80, 90, 10),
+                ],
+            },
+            options: Options::new(Semantics::Abort),
+            policy: PolicyConfig {
+                shield: ShieldMode::Off,
+                ..PolicyConfig::default()
+            },
+        };
+        let config = RolloutConfig {
+            tried: 1e9,
+            wander: 0.0,
+            early: 0.0,
+            ..RolloutConfig::default()
+        };
+        let mut samples = Vec::new();
+        explore(&machine, &mut Edf, &config, 1, &mut samples);
+        let tokenizer = &machine.policy.tokenizer;
+        let first = &samples[0];
+        assert_eq!(first.worth.len(), 2);
+        let work = |slot: u32| {
+            let index = first.tokens.indices[slot as usize];
+            match tokenizer.token_at(index as usize) {
+                crate::policy::Token::Job { work, .. } => work,
+                crate::policy::Token::Idle => panic!("idle was tried"),
+            }
+        };
+        let best = first
+            .worth
+            .iter()
+            .max_by(|a, b| a.1.total_cmp(&b.1))
+            .unwrap();
+        let worst = first
+            .worth
+            .iter()
+            .min_by(|a, b| a.1.total_cmp(&b.1))
+            .unwrap();
+        assert!(work(best.0) < work(worst.0));
+        // Short and later are met and long is missed, against long alone.
+        assert!(best.1 - worst.1 > 0.5, "{first:?}");
+    }
+
+    #[test]
+    fn only_differences_count_and_their_slope_is_right() {
+        let sample = Sample {
+            tokens: Tokens::default(),
+            worth: vec![(1, 5.0), (2, 3.0), (3, 4.5)],
+        };
+        let q = [0.0, 105.1, 103.0, 104.0];
+        let mut dq = [0.0; 4];
+        let at = loss(&sample, &q, &mut dq);
+        assert!(at < 0.2, "{at}");
+        let mut unused = [0.0; 4];
+        for slot in 0..4 {
+            let mut moved = q;
+            moved[slot] += 0.01;
+            let above = loss(&sample, &moved, &mut unused);
+            moved[slot] -= 0.02;
+            let below = loss(&sample, &moved, &mut unused);
+            assert!(((above - below) / 0.02 - dq[slot]).abs() < 1e-2, "{slot}");
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! The loop: draw machines, run them, learn from what was seen, validate.
+
+use super::batch::Tokens;
+use super::bc::{self, Lesson};
+use super::config::{Algo, Config};
+use super::dqn::{self, Counters, Transition};
+use super::driver::Greedy;
+use super::learner::Learner;
+use super::rollout::{self, Sample};
+use super::validate::{Standing, Validation};
+use crate::policy::network::{Model, Native, Provenance};
+use crate::policy::Tokenizer;
+use crate::sim::policies;
+use crate::sim::rng::{child_seed, Rng};
+use crate::sim::time::{Ns, MS};
+use rayon::prelude::*;
+use std::collections::VecDeque;
+
+pub struct Trainer {
+    pub config: Config,
+    tokenizer: Tokenizer,
+    pub learner: Learner,
+    pub round: u32,
+    lessons: VecDeque<Lesson>,
+    samples: VecDeque<Sample>,
+    transitions: VecDeque<Transition>,
+    counters: Counters,
+}
+
+/// What a round came to.
+#[derive(Clone, Copy, Debug)]
+pub struct Round {
+    pub number: u32,
+    pub phase: Algo,
+    pub loss: f32,
+    /// Decisions that were added to the replay.
+    pub seen: usize,
+}
+
+impl Trainer {
+    /// The configuration must have passed its check.
+    pub fn new(config: Config) -> Result<Trainer, String> {
+        config.check()?;
+        Ok(Trainer {
+            tokenizer: config.tokenizer()?,
+            learner: Learner::new(config.shape()?, config.seed, config.optimiser),
+            round: 0,
+            lessons: VecDeque::new(),
+            samples: VecDeque::new(),
+            transitions: VecDeque::new(),
+            counters: Counters::default(),
+            config,
+        })
+    }
+
+    pub fn is_done(&self) -> bool {
+        self.round >= self.config.rounds
+    }
+
+    fn phase(&self) -> Algo {
+        match self.round < self.config.warm_rounds {
+            true => Algo::Bc,
+            false => self.config.algo,
+        }
+    }
+
+    pub fn play_round(&mut self) -> Round {
+        let phase = self.phase();
+        // What was learned by cloning is where the others start.
+        if self.round == self.config.warm_rounds && phase != Algo::Bc {
+            self.lessons.clear();
+            let values = self.learner.weights.values().to_vec();
+            self.learner.slow.values_mut().copy_from_slice(&values);
+        }
+        let (seen, loss) = match phase {
+            Algo::Bc => {
+                let seen = self.watch();
+                (seen, self.learn_lessons(seen))
+            }
+            Algo::Rollout => {
+                let seen = self.explore();
+                (seen, self.learn_samples(seen))
+            }
+            Algo::Dqn => {
+                let seen = self.gather();
+                (seen, self.learn_transitions(seen))
+            }
+        };
+        self.round += 1;
+        Round {
+            number: self.round,
+            phase,
+            loss,
+            seen,
+        }
+    }
+
+    fn done(&self) -> f64 {
+        f64::from(self.round) / f64::from(self.config.rounds)
+    }
+
+    fn rate(&self) -> f32 {
+        let optimiser = &self.config.optimiser;
+        optimiser.rate * (1.0 - (1.0 - optimiser.last_rate) * self.done() as f32)
+    }
+
+    /// Seeds of this round's machines, and one more for the order of learning.
+    fn seed(&self, index: usize) -> u64 {
+        let round = child_seed(self.config.seed, 1 + u64::from(self.round));
+        child_seed(round, index as u64)
+    }
+
+    fn machine(&self, index: usize) -> (super::env::Machine, u64) {
+        let seed = self.seed(index);
+        let horizon = (self.config.episode_ms * MS as f64) as Ns;
+        let machine = self.config.curriculum.draw(&self.tokenizer, horizon, seed);
+        (machine, child_seed(seed, 2))
+    }
+
+    /// Runs all machines of a round, in parallel, results in their order.
+    fn on_machines<T: Send>(
+        &self,
+        run: impl Fn(&super::env::Machine, u64) -> Vec<T> + Sync,
+    ) -> Vec<T> {
+        let parts: Vec<Vec<T>> = (0..self.config.machines)
+            .into_par_iter()
+            .with_max_len(1)
+            .map(|index| {
+                let (machine, seed) = self.machine(index);
+                run(&machine, seed)
+            })
+            .collect();
+        parts.into_iter().flatten().collect()
+    }
+
+    fn watch(&mut self) -> usize {
+        let config = &self.config.clone;
+        let teacher = policies::find(&config.teacher).expect("checked before the first step");
+        let lessons = self.on_machines(|machine, seed| {
+            let mut lessons = Vec::new();
+            let mut teacher = (teacher.make)();
+            bc::watch(machine, teacher.as_mut(), config.kept, seed, &mut lessons);
+            lessons
+        });
+        keep(&mut self.lessons, lessons, self.config.replay)
+    }
+
+    fn explore(&mut self) -> usize {
+        let native = Native::new(&self.learner.slow);
+        let config = &self.config.rollout;
+        let first = self.config.warm_rounds.saturating_add(config.base_rounds);
+        let base = (self.round < first).then_some(config.base);
+        let samples = self.on_machines(|machine, seed| {
+            let mut samples = Vec::new();
+            let mut scorer = match base {
+                Some(base) => base.scorer(seed),
+                None => Box::new(Greedy(native.clone())),
+            };
+            rollout::explore(machine, scorer.as_mut(), config, seed, &mut samples);
+            samples
+        });
+        keep(&mut self.samples, samples, self.config.replay)
+    }
+
+    fn gather(&mut self) -> usize {
+        let native = Native::new(&self.learner.weights);
+        let config = &self.config.dqn;
+        let epsilon = config.epsilon_at(self.done());
+        let transitions = self.on_machines(|machine, seed| {
+            let mut scorer = Greedy(native.clone());
+            dqn::gather(machine, &mut scorer, config, &self.counters, epsilon, seed)
+        });
+        for transition in &transitions {
+            self.counters.count(transition);
+        }
+        keep(&mut self.transitions, transitions, self.config.replay)
+    }
+
+    fn learn_lessons(&mut self, seen: usize) -> f32 {
+        let lessons = std::mem::take(&mut self.lessons);
+        let loss = self.learn(
+            seen,
+            &lessons,
+            |lesson| &lesson.tokens,
+            |_, picked| Box::new(|i, q, dq| bc::loss(picked[i], q, dq)),
+        );
+        self.lessons = lessons;
+        loss
+    }
+
+    fn learn_samples(&mut self, seen: usize) -> f32 {
+        let samples = std::mem::take(&mut self.samples);
+        let loss = self.learn(
+            seen,
+            &samples,
+            |sample| &sample.tokens,
+            |_, picked| Box::new(|i, q, dq| rollout::loss(picked[i], q, dq)),
+        );
+        self.samples = samples;
+        loss
+    }
+
+    fn learn_transitions(&mut self, seen: usize) -> f32 {
+        let transitions = std::mem::take(&mut self.transitions);
+        let config = self.config.dqn.clone();
+        let loss = self.learn(
+            seen,
+            &transitions,
+            |t| &t.tokens,
+            |learner, picked| {
+                let next: Vec<&Tokens> = picked.iter().map(|t| &t.next).collect();
+                let fast = learner.q(&learner.weights, &next);
+                let slow = learner.q(&learner.slow, &next);
+                let targets: Vec<f32> = (0..picked.len())
+                    .map(|i| dqn::target(picked[i], &fast[i], &slow[i], &config))
+                    .collect();
+                let config = &config;
+                Box::new(move |i, q, dq| dqn::loss(picked[i], targets[i], q, dq, config))
+            },
+        );
+        self.transitions = transitions;
+        loss
+    }
+
+    /// The steps of a round; the mean loss.
+    fn learn<'a, T: Sync>(
+        &mut self,
+        seen: usize,
+        replay: &'a VecDeque<T>,
+        tokens: impl Fn(&'a T) -> &'a Tokens,
+        prepare: impl for<'p> Fn(&Learner, &'p [&'a T]) -> LossOf<'p>,
+    ) -> f32 {
+        if replay.is_empty() {
+            return 0.0;
+        }
+        let mut rng = Rng::new(self.seed(self.config.machines));
+        let rate = self.rate();
+        let mut sum = 0.0;
+        let passes = self.config.passes * seen as f64;
+        let steps = (passes / self.config.optimiser.batch as f64)
+            .ceil()
+            .max(1.0) as usize;
+        for _ in 0..steps {
+            let picked: Vec<&T> = (0..self.config.optimiser.batch)
+                .map(|_| &replay[rng.below(replay.len())])
+                .collect();
+            let contexts: Vec<&Tokens> = picked.iter().map(|item| tokens(item)).collect();
+            let loss = prepare(&self.learner, &picked);
+            sum += self
+                .learner
+                .step(&contexts, rate, |i, q, dq| loss(i, q, dq));
+        }
+        sum / steps as f32
+    }
+
+    pub fn standing(&self, validation: &Validation) -> Standing {
+        validation.standing(&self.learner.slow, &self.tokenizer)
+    }
+
+    /// The slow copy, as a model that says where it comes from.
+    pub fn model(&self, standing: Option<&Standing>) -> Result<Model, String> {
+        let training = serde_json::json!({
+            "recipe": self.config,
+            "rounds": self.round,
+            "version": env!("CARGO_PKG_VERSION"),
+        });
+        let provenance = Provenance {
+            name: self.config.name.clone(),
+            training,
+            compliance: standing.map_or(serde_json::Value::Null, |s| {
+                serde_json::json!({
+                    "validation": s,
+                })
+            }),
+        };
+        Model::new(
+            self.tokenizer.clone(),
+            self.learner.slow.clone(),
+            provenance,
+        )
+        .map_err(|error| error.to_string())
+    }
+}
+
+type LossOf<'p> = Box<dyn Fn(usize, &[f32], &mut [f32]) -> f32 + Sync + 'p>;
+
+/// Adds what is new and lets go of the oldest. How many were added.
+fn keep<T>(replay: &mut VecDeque<T>, new: Vec<T>, most: usize) -> usize {
+    let added = new.len();
+    replay.extend(new);
+    let over = replay.len().saturating_sub(most);
+    replay.drain(..over);
+    added
+}

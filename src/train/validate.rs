@@ -1,0 +1,165 @@
+//! How good the network is by now, on sets that training never sees: fixed,
+//! few, one of every kind that the lines are judged on.
+
+use super::driver::{Driver, Greedy};
+use super::lines::{cells, Cell};
+use crate::policy::network::{Native, Weights};
+use crate::policy::{OverloadRule, PolicyConfig, ShieldConfig, ShieldMode, Tokenizer};
+use crate::sim::engine::{Record, Sim};
+use crate::sim::metrics::Metrics;
+use crate::sim::policies::{self, Policy};
+use crate::sim::task::TaskSet;
+use rayon::prelude::*;
+use serde::Serialize;
+
+/// Apart from the seeds of training and of evaluation.
+const VALIDATION_SEED: u64 = 0x7A11_0000;
+
+pub struct Validation {
+    cells: Vec<(Cell, Vec<TaskSet>)>,
+    edf_drop: f64,
+    mh: f64,
+    /// Best classic of every kind, averaged.
+    best: f64,
+}
+
+/// Mean compliance over all kinds of sets, in percent.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Standing {
+    /// Under the shield, and with overload admitted or left to the network.
+    pub admit: f64,
+    pub fit: f64,
+    pub bare: f64,
+    pub edf_drop: f64,
+    pub mh: f64,
+    /// Of the best classic for each kind.
+    pub best: f64,
+}
+
+impl Standing {
+    pub fn under(&self, overload: OverloadRule) -> f64 {
+        match overload {
+            OverloadRule::Admit => self.admit,
+            OverloadRule::Fit => self.fit,
+        }
+    }
+}
+
+pub fn policy(tokenizer: &Tokenizer, shield: ShieldMode, overload: OverloadRule) -> PolicyConfig {
+    PolicyConfig {
+        tokenizer: tokenizer.clone(),
+        shield,
+        shield_config: ShieldConfig {
+            overload,
+            ..ShieldConfig::default()
+        },
+        ..PolicyConfig::default()
+    }
+}
+
+impl Validation {
+    pub fn new(sets: usize) -> Validation {
+        let chosen = |cell: &Cell| match cell.line {
+            'B' | 'C' => [1.25, 1.3].contains(&cell.load.0),
+            'D' => [1.0, 1.4, 1.8].contains(&cell.load.0),
+            'E' => cell.load.0 == 1.1,
+            _ => false,
+        };
+        Validation::on(cells().into_iter().filter(chosen), sets)
+    }
+
+    /// Runs the classics once.
+    fn on(cells: impl Iterator<Item = Cell>, sets: usize) -> Validation {
+        let cells: Vec<(Cell, Vec<TaskSet>)> = cells
+            .map(|cell| {
+                let set = |index| cell.set(VALIDATION_SEED, index);
+                let sets = (0..sets as u64).map(set).collect();
+                (cell, sets)
+            })
+            .collect();
+        let mut validation = Validation {
+            cells,
+            edf_drop: 0.0,
+            mh: 0.0,
+            best: 0.0,
+        };
+        let classic = |name: &str| {
+            let entry = policies::find(name).expect("a policy of ours");
+            validation.by_cell(&|| (entry.make)())
+        };
+        let rivals = ["mh", "edf-drop", "rm", "srpt", "llf-drop", "edf", "mh-llf"];
+        let by_rival: Vec<Vec<f64>> = rivals.iter().map(|name| classic(name)).collect();
+        let best: Vec<f64> = (0..validation.cells.len())
+            .map(|cell| by_rival.iter().map(|rival| rival[cell]).fold(0.0, f64::max))
+            .collect();
+        validation.mh = mean(&by_rival[0]);
+        validation.edf_drop = mean(&by_rival[1]);
+        validation.best = mean(&best);
+        validation
+    }
+
+    pub fn standing(&self, weights: &Weights, tokenizer: &Tokenizer) -> Standing {
+        let native = Native::new(weights);
+        let of = |shield, overload| {
+            let config = policy(tokenizer, shield, overload);
+            let make = || {
+                let scorer = Greedy(native.clone());
+                Box::new(Driver::new(config.clone(), scorer)) as Box<dyn Policy>
+            };
+            mean(&self.by_cell(&make))
+        };
+        Standing {
+            admit: of(ShieldMode::On, OverloadRule::Admit),
+            fit: of(ShieldMode::On, OverloadRule::Fit),
+            bare: of(ShieldMode::Off, OverloadRule::Fit),
+            edf_drop: self.edf_drop,
+            mh: self.mh,
+            best: self.best,
+        }
+    }
+
+    /// Mean compliance of every cell, in percent.
+    fn by_cell(&self, make: &(dyn Fn() -> Box<dyn Policy> + Sync)) -> Vec<f64> {
+        let runs: Vec<(usize, &TaskSet)> = self
+            .cells
+            .iter()
+            .enumerate()
+            .flat_map(|(cell, (_, sets))| sets.iter().map(move |set| (cell, set)))
+            .collect();
+        let met: Vec<f64> = runs
+            .par_iter()
+            .map(|&(cell, set)| {
+                let options = self.cells[cell].0.options;
+                let mut sim = Sim::new(set, set.cores, options, Record::default());
+                sim.run(make().as_mut());
+                Metrics::of(&sim.tally, set.cores, set.horizon_ns).compliance
+            })
+            .collect();
+        let mut sums = vec![0.0; self.cells.len()];
+        for (&(cell, _), met) in runs.iter().zip(met) {
+            sums[cell] += 100.0 * met / self.cells[cell].1.len() as f64;
+        }
+        sums
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::network::Model;
+
+    #[test]
+    fn an_untrained_network_does_worse_than_the_best_classic() {
+        let overloaded = |cell: &Cell| cell.line == 'B' && cell.load.0 == 1.5;
+        let validation = Validation::on(cells().into_iter().filter(overloaded), 2);
+        let (tokenizer, shape) = (Model::default_tokenizer(), Model::default_shape());
+        let standing = validation.standing(&Weights::seeded(shape, 1), &tokenizer);
+        assert!(standing.bare < standing.best - 5.0, "{standing:?}");
+        assert!(standing.edf_drop <= standing.best && standing.mh <= standing.best);
+        assert!(standing.admit > standing.bare, "{standing:?}");
+    }
+}

@@ -1,0 +1,120 @@
+//! `scx_temponet train` and `eval`, as a user runs them.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+const TINY: &str = r#"
+rounds = 3
+machines = 4
+passes = 1.0
+warm_rounds = 1
+episode_ms = 300.0
+validate_every = 3
+validation_sets = 1
+[network]
+width = 8
+layers = 1
+heads = 2
+hidden = 8
+[rollout]
+tried = 3.0
+base_rounds = 1
+horizon_ms = 100.0
+"#;
+
+fn temponet(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_scx_temponet"))
+        .args(args)
+        .output()
+        .expect("the program starts")
+}
+
+fn path(dir: &Path, name: &str) -> String {
+    dir.join(name).display().to_string()
+}
+
+fn train(dir: &Path, out: &str, more: &[&str]) -> Output {
+    let config = path(dir, "tiny.toml");
+    std::fs::write(&config, TINY).unwrap();
+    let out = path(dir, out);
+    let mut args = vec!["train", "--config", &config, "--out", &out];
+    args.extend(more);
+    temponet(&args)
+}
+
+#[test]
+fn the_same_seed_gives_the_same_model_whatever_the_threads() {
+    let dir = tempfile::tempdir().unwrap();
+    for (out, threads) in [("a.onnx", "1"), ("b.onnx", "3")] {
+        let done = train(dir.path(), out, &["--threads", threads]);
+        assert!(done.status.success(), "{done:?}");
+    }
+    let read = |name: &str| std::fs::read(dir.path().join(name)).unwrap();
+    assert!(read("a.onnx") == read("b.onnx"));
+    assert_eq!(read("a.csv"), read("b.csv"));
+    let other = train(dir.path(), "c.onnx", &["--seed", "2"]);
+    assert!(other.status.success());
+    assert!(read("a.onnx") != read("c.onnx"));
+}
+
+#[test]
+fn every_algorithm_trains_and_a_checkpoint_is_gone_on_with() {
+    let dir = tempfile::tempdir().unwrap();
+    let kept = path(dir.path(), "run");
+    for algo in ["bc", "dqn"] {
+        let done = train(
+            dir.path(),
+            "m.onnx",
+            &["--algo", algo, "--checkpoint", &kept],
+        );
+        assert!(done.status.success(), "{algo}: {done:?}");
+    }
+    let out = path(dir.path(), "more.onnx");
+    let args = ["train", "--resume", &kept, "--rounds", "4", "--out", &out];
+    let done = temponet(&args);
+    assert!(done.status.success(), "{done:?}");
+    let curve = std::fs::read_to_string(dir.path().join("more.csv")).unwrap();
+    assert!(
+        curve.lines().nth(1).unwrap().starts_with("4,dqn,"),
+        "{curve}"
+    );
+}
+
+#[test]
+fn bad_recipes_fail_before_the_first_step() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = path(dir.path(), "bad.toml");
+    let out = path(dir.path(), "m.onnx");
+    for (text, reason) in [
+        ("rounds = 0", "rounds is 0"),
+        ("rounds = \"many\"", "no training recipe"),
+        ("[rollout]\nfade = 3", "no training recipe"),
+    ] {
+        std::fs::write(&config, text).unwrap();
+        let failed = temponet(&["train", "--config", &config, "--out", &out]);
+        let said = String::from_utf8_lossy(&failed.stderr).into_owned();
+        assert_eq!(failed.status.code(), Some(2), "{said}");
+        assert!(said.contains(reason), "{said}");
+        assert!(!Path::new(&out).exists());
+    }
+}
+
+#[test]
+fn a_model_is_judged_line_by_line() {
+    let dir = tempfile::tempdir().unwrap();
+    assert!(train(dir.path(), "m.onnx", &[]).status.success());
+    let model = path(dir.path(), "m.onnx");
+    let args = [
+        "eval", "--model", &model, "--sets", "2", "--lines", "A", "--json",
+    ];
+    let done = temponet(&args);
+    assert!(done.status.success(), "{done:?}");
+    let report: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(
+        report["rows"][0]["shielded"], 100.0,
+        "the shield keeps its promise"
+    );
+    assert_eq!(report["verdicts"][0]["line"], "A");
+    let wrong = temponet(&["eval", "--model", &model, "--lines", "Z"]);
+    assert_eq!(wrong.status.code(), Some(2));
+}
