@@ -1,7 +1,7 @@
 //! Everything that can be chosen about a training run, with what experiment
 //! chose as the default. A file of this is a model's recipe.
 
-use super::bc::CloneConfig;
+use super::bc::{self, CloneConfig};
 use super::dqn::DqnConfig;
 use super::env::Curriculum;
 use super::learner::OptimiserConfig;
@@ -161,10 +161,11 @@ impl Config {
         self.curriculum.check().map_err(of("curriculum"))?;
         self.rollout.check().map_err(of("rollout"))?;
         self.dqn.check().map_err(of("dqn"))?;
-        if policies::find(&self.clone.teacher).is_none() {
+        let teacher = &self.clone.teacher;
+        if teacher != bc::BEST && policies::find(teacher).is_none() {
             return Err(format!(
-                "[clone] there is no policy called {:?}",
-                self.clone.teacher
+                "[clone] there is no policy called {teacher:?}, and it is not {:?}",
+                bc::BEST
             ));
         }
         let counts = [

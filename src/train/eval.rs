@@ -4,7 +4,7 @@
 use super::driver::{Driver, Greedy};
 use super::lines::{cells, Cell, Entrant, EVALUATION_SEED};
 use super::validate::policy;
-use crate::policy::network::{Model, Native};
+use crate::policy::network::{Model, Native, Precision};
 use crate::policy::{OverloadRule, ShieldMode};
 use crate::sim::compare::{Comparison, Outcome};
 use crate::sim::policies::Policy;
@@ -75,7 +75,7 @@ impl Suite<'_> {
     }
 
     pub fn run(&self) -> Report {
-        let native = Native::new(self.model.weights());
+        let native = Native::new(self.model.weights(), Precision::Float);
         let driver = |shield| {
             let config = policy(self.model.tokenizer(), shield, self.overload);
             let native = &native;

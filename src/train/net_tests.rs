@@ -2,7 +2,7 @@
 
 use super::batch::{Batch, Tokens};
 use super::net::{Net, Tape};
-use crate::policy::network::{Model, Native, Shape, Tensor, Weights};
+use crate::policy::network::{Model, Native, Precision, Shape, Tensor, Weights};
 use crate::sim::rng::Rng;
 
 fn contexts(shape: &Shape, rng: &mut Rng) -> Vec<Tokens> {
@@ -32,7 +32,7 @@ fn the_trained_network_is_the_one_that_runs() {
     sets.iter().for_each(|set| batch.push(set));
     let mut tape = Tape::default();
     let q = net.forward(&weights, &batch, &mut tape);
-    let mut native = Native::new(&weights);
+    let mut native = Native::new(&weights, Precision::Float);
     for (set, rows) in sets.iter().zip(batch.contexts()) {
         let tokens: Vec<_> = set
             .indices

@@ -80,6 +80,9 @@ pub struct RolloutConfig {
     pub critical: f64,
     /// Share of the decisions taken at random, to see more of the world.
     pub wander: f64,
+    /// Learn odds: a choice worth this much more is e times as likely, which
+    /// goes on where cloning left off. 0: learn the worth itself.
+    pub temper: f32,
 }
 
 impl Default for RolloutConfig {
@@ -95,6 +98,7 @@ impl Default for RolloutConfig {
             early: 0.1,
             critical: 1.5,
             wander: 0.05,
+            temper: 0.1,
         }
     }
 }
@@ -121,6 +125,12 @@ impl RolloutConfig {
         }
         if !(0.0..=1.0).contains(&self.wander) || !(0.0..1.0).contains(&self.early) {
             return Err("wander and early must be within 0 and 1".into());
+        }
+        if !(0.0..=10.0).contains(&self.temper) {
+            return Err(format!(
+                "temper is {}; it must be within 0 and 10",
+                self.temper
+            ));
         }
         Ok(())
     }
@@ -385,9 +395,38 @@ fn gain(event: &Event, tasks: &[Task], config: &RolloutConfig) -> (Ns, f64) {
     }
 }
 
+/// Cross-entropy between the odds that the worth of the choices gives them and
+/// those of their scores.
+fn odds_loss(sample: &Sample, temper: f32, q: &[f32], dq: &mut [f32]) -> f32 {
+    let most =
+        |of: &dyn Fn(&(u32, f32)) -> f32| sample.worth.iter().map(of).fold(f32::MIN, f32::max);
+    let score = |choice: &(u32, f32)| q[choice.0 as usize];
+    let worth = |choice: &(u32, f32)| choice.1 / temper;
+    let (top_score, top_worth) = (most(&score), most(&worth));
+    let likely = |choice: &(u32, f32)| (score(choice) - top_score).exp();
+    let wanted = |choice: &(u32, f32)| (worth(choice) - top_worth).exp();
+    let all_likely: f32 = sample.worth.iter().map(likely).sum();
+    let all_wanted: f32 = sample.worth.iter().map(wanted).sum();
+    let mut loss = 0.0;
+    for choice in &sample.worth {
+        let (is, should) = (likely(choice) / all_likely, wanted(choice) / all_wanted);
+        dq[choice.0 as usize] = is - should;
+        loss -= should * is.max(1e-12).ln();
+    }
+    loss
+}
+
+/// What the scores of a sample's choices are off by.
+pub fn loss(sample: &Sample, temper: f32, q: &[f32], dq: &mut [f32]) -> f32 {
+    match temper > 0.0 {
+        true => odds_loss(sample, temper, q, dq),
+        false => worth_loss(sample, q, dq),
+    }
+}
+
 /// Huber error of the differences between choices: what all of them have in
 /// common is no choice's merit.
-pub fn loss(sample: &Sample, q: &[f32], dq: &mut [f32]) -> f32 {
+fn worth_loss(sample: &Sample, q: &[f32], dq: &mut [f32]) -> f32 {
     let share = 1.0 / sample.worth.len() as f32;
     let (mut q_mean, mut worth_mean) = (0.0, 0.0);
     for &(slot, worth) in &sample.worth {
@@ -477,21 +516,27 @@ mod tests {
 
     #[test]
     fn only_differences_count_and_their_slope_is_right() {
+        for temper in [0.0, 2.0] {
+            check_slope(temper);
+        }
+    }
+
+    fn check_slope(temper: f32) {
         let sample = Sample {
             tokens: Tokens::default(),
             worth: vec![(1, 5.0), (2, 3.0), (3, 4.5)],
         };
         let q = [0.0, 105.1, 103.0, 104.0];
         let mut dq = [0.0; 4];
-        let at = loss(&sample, &q, &mut dq);
-        assert!(at < 0.2, "{at}");
+        let at = loss(&sample, temper, &q, &mut dq);
+        assert!(at < if temper == 0.0 { 0.2 } else { 1.1 }, "{at}");
         let mut unused = [0.0; 4];
         for slot in 0..4 {
             let mut moved = q;
             moved[slot] += 0.01;
-            let above = loss(&sample, &moved, &mut unused);
+            let above = loss(&sample, temper, &moved, &mut unused);
             moved[slot] -= 0.02;
-            let below = loss(&sample, &moved, &mut unused);
+            let below = loss(&sample, temper, &moved, &mut unused);
             assert!(((above - below) / 0.02 - dq[slot]).abs() < 1e-2, "{slot}");
         }
     }

@@ -8,9 +8,8 @@ use super::driver::Greedy;
 use super::learner::Learner;
 use super::rollout::{self, Sample};
 use super::validate::{Standing, Validation};
-use crate::policy::network::{Model, Native, Provenance};
+use crate::policy::network::{Model, Native, Precision, Provenance};
 use crate::policy::Tokenizer;
-use crate::sim::policies;
 use crate::sim::rng::{child_seed, Rng};
 use crate::sim::time::{Ns, MS};
 use rayon::prelude::*;
@@ -135,10 +134,9 @@ impl Trainer {
 
     fn watch(&mut self) -> usize {
         let config = &self.config.clone;
-        let teacher = policies::find(&config.teacher).expect("checked before the first step");
         let lessons = self.on_machines(|machine, seed| {
             let mut lessons = Vec::new();
-            let mut teacher = (teacher.make)();
+            let mut teacher = bc::teacher(machine, &config.teacher);
             bc::watch(machine, teacher.as_mut(), config.kept, seed, &mut lessons);
             lessons
         });
@@ -146,7 +144,7 @@ impl Trainer {
     }
 
     fn explore(&mut self) -> usize {
-        let native = Native::new(&self.learner.slow);
+        let native = Native::new(&self.learner.slow, Precision::Float);
         let config = &self.config.rollout;
         let first = self.config.warm_rounds.saturating_add(config.base_rounds);
         let base = (self.round < first).then_some(config.base);
@@ -163,7 +161,7 @@ impl Trainer {
     }
 
     fn gather(&mut self) -> usize {
-        let native = Native::new(&self.learner.weights);
+        let native = Native::new(&self.learner.weights, Precision::Float);
         let config = &self.config.dqn;
         let epsilon = config.epsilon_at(self.done());
         let transitions = self.on_machines(|machine, seed| {
@@ -190,11 +188,12 @@ impl Trainer {
 
     fn learn_samples(&mut self, seen: usize) -> f32 {
         let samples = std::mem::take(&mut self.samples);
+        let temper = self.config.rollout.temper;
         let loss = self.learn(
             seen,
             &samples,
             |sample| &sample.tokens,
-            |_, picked| Box::new(|i, q, dq| rollout::loss(picked[i], q, dq)),
+            |_, picked| Box::new(move |i, q, dq| rollout::loss(picked[i], temper, q, dq)),
         );
         self.samples = samples;
         loss

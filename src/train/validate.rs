@@ -3,7 +3,7 @@
 
 use super::driver::{Driver, Greedy};
 use super::lines::{cells, Cell};
-use crate::policy::network::{Native, Weights};
+use crate::policy::network::{Native, Precision, Weights};
 use crate::policy::{OverloadRule, PolicyConfig, ShieldConfig, ShieldMode, Tokenizer};
 use crate::sim::engine::{Record, Sim};
 use crate::sim::metrics::Metrics;
@@ -99,7 +99,7 @@ impl Validation {
     }
 
     pub fn standing(&self, weights: &Weights, tokenizer: &Tokenizer) -> Standing {
-        let native = Native::new(weights);
+        let native = Native::new(weights, Precision::Float);
         let of = |shield, overload| {
             let config = policy(tokenizer, shield, overload);
             let make = || {
