@@ -64,9 +64,6 @@ fn jobs(n: u64, seed: u64) -> Vec<Job> {
         .collect()
 }
 
-/// Tests of one file run side by side, and all allocate.
-static ALONE: Mutex<()> = Mutex::new(());
-
 #[test]
 fn a_decision_allocates_nothing_after_warm_up() {
     for kind in [MappingKind::Greedy, MappingKind::Sinkhorn] {

@@ -529,8 +529,13 @@ mod tests {
         let q = [0.0, 105.1, 103.0, 104.0];
         let mut dq = [0.0; 4];
         let at = loss(&sample, temper, &q, &mut dq);
-        assert!(at < if temper == 0.0 { 0.2 } else { 1.1 }, "{at}");
         let mut unused = [0.0; 4];
+        // Scores that say what the choices are worth cannot be bettered.
+        let per = if temper > 0.0 { temper } else { 1.0 };
+        let ideal = [0.0, 5.0, 3.0, 4.5].map(|worth| 7.0 + worth / per);
+        let least = loss(&sample, temper, &ideal, &mut unused);
+        assert!(least < at, "{least} {at}");
+        assert!(unused.iter().all(|slope| slope.abs() < 1e-5), "{unused:?}");
         for slot in 0..4 {
             let mut moved = q;
             moved[slot] += 0.01;
