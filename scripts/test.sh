@@ -31,3 +31,5 @@ step "cargo build --release"
 cargo build --locked --release
 step "the scheduler on real kernels"
 tests/vm/run.sh
+step "two sockets, SMT"
+tests/vm/run.sh --kernel 6.18.15 --topology sockets=2,cores=2,threads=2 load
