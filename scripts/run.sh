@@ -28,7 +28,7 @@ fi
 say "three tasks on one CPU: 13 ms of work every 40 ms, 20 every 60, 25 every 100, each due before its next"
 report=$(mktemp)
 trap 'rm -f "$report"' EXIT
-scripts/compare one-cpu --schedulers eevdf,edf --repeats 1 --json >"$report"
+scripts/compare one-cpu --cpus 1 --schedulers eevdf,edf --repeats 1 --json >"$report"
 python3 - "$report" <<'PYTHON'
 import json, sys
 
