@@ -7,8 +7,8 @@ use super::task::{Arrival, TaskSet};
 use super::time::{Ns, MS};
 use crate::policy::{CpuId, CpuMask, Job, Situation, Upcoming};
 
-/// How long a decision stands where nothing happens. Jobs of the paper's
-/// workloads take milliseconds; less costs decisions and gains no response time.
+/// How long a decision stands where nothing happens: the jobs of the paper's
+/// workloads take milliseconds.
 pub const HOLD_NS: Ns = MS;
 
 const NO_SLOT: u32 = u32::MAX;

@@ -32,7 +32,7 @@ impl Default for CloneConfig {
 
 pub const BEST: &str = "best";
 
-/// Who may be the best. Each is so somewhere: see docs/yardstick.md.
+/// Who may be the best.
 const MASTERS: [&str; 7] = [
     "srpt-shield",
     "mh",

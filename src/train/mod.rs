@@ -10,6 +10,7 @@
 //! the only dependency is a matrix product.
 
 pub mod adam;
+pub mod base;
 pub mod batch;
 pub mod bc;
 pub mod checkpoint;
