@@ -67,7 +67,7 @@ fn jobs(n: u64, seed: u64) -> Vec<Job> {
 #[test]
 fn a_decision_allocates_nothing_after_warm_up() {
     for kind in [MappingKind::Greedy, MappingKind::Sinkhorn] {
-        for overload in [OverloadRule::Fit, OverloadRule::Admit] {
+        for overload in [OverloadRule::Fit, OverloadRule::Admit, OverloadRule::Keep] {
             let mut decider = Decider::new(PolicyConfig {
                 mapping: MappingConfig {
                     kind,
@@ -84,11 +84,8 @@ fn a_decision_allocates_nothing_after_warm_up() {
             let upcoming: Vec<Upcoming> = sets[0]
                 .iter()
                 .map(|job| Upcoming {
-                    release_ns: job.deadline_ns,
-                    deadline_ns: 20_000_000,
-                    runtime_ns: 1000,
-                    period_ns: 20_000_000,
                     allowed: job.allowed,
+                    ..Upcoming::new(job.deadline_ns, (20_000_000, 1000, 20_000_000))
                 })
                 .collect();
             let mut run = |jobs: &[Job]| {

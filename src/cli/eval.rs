@@ -9,7 +9,6 @@ use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 
 use crate::policy::network::Model;
-use crate::policy::OverloadRule;
 use crate::report::table::Table;
 use crate::train::eval::{Report, Suite};
 
@@ -31,10 +30,6 @@ pub struct EvalArgs {
     /// Only these lines, such as ABD.
     #[arg(long, default_value = "ABCDEF")]
     pub lines: String,
-    /// Who may be picked in overload: those Moore-Hodgson admits, or all who
-    /// still fit.
-    #[arg(long, value_enum, default_value = "admit")]
-    pub overload: OverloadArg,
     /// Print everything as JSON.
     #[arg(long)]
     pub json: bool,
@@ -47,12 +42,6 @@ pub struct EvalArgs {
 pub enum SuiteArg {
     /// The lines A to F that a shipped model must hold.
     Lines,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum OverloadArg {
-    Admit,
-    Fit,
 }
 
 pub fn run(args: &EvalArgs) -> Result<()> {
@@ -73,10 +62,6 @@ pub fn run(args: &EvalArgs) -> Result<()> {
     bar.enable_steady_tick(Duration::from_millis(500));
     let suite = Suite {
         model: &model,
-        overload: match args.overload {
-            OverloadArg::Admit => OverloadRule::Admit,
-            OverloadArg::Fit => OverloadRule::Fit,
-        },
         sets: args.sets as usize,
         lines: &args.lines,
         tick: &|| bar.inc(1),

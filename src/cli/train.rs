@@ -112,10 +112,9 @@ fn train(args: &TrainArgs, trainer: &mut Trainer, stop: &AtomicBool) -> Result<(
         curve.push(&round, &standing);
         say(&bar, &curve);
         curve.save(&args.out.with_extension("csv"))?;
-        let score = |standing: &Standing| standing.under(config.overload);
         if best
             .as_ref()
-            .is_none_or(|best| score(&standing) > score(best))
+            .is_none_or(|best| standing.score() > best.score())
         {
             best = Some(standing);
             waited = 0;
@@ -138,7 +137,7 @@ fn train(args: &TrainArgs, trainer: &mut Trainer, stop: &AtomicBool) -> Result<(
         eprintln!(
             "{}: {:.2} % of deadlines met on the validation sets (best classics {:.2}, Moore-Hodgson {:.2}, EDF-drop {:.2})",
             args.out.display(),
-            best.under(config.overload),
+            best.shielded,
             best.best,
             best.mh,
             best.edf_drop,

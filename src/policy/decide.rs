@@ -96,18 +96,19 @@ impl Decider {
         };
         let late_due = self.late.is_due(
             situation.now_ns,
-            !self.shield.late().is_empty(),
+            !self.shield.late().is_empty() || !self.shield.given_up().is_empty(),
             verdict.may_idle,
         );
         self.candidates.clear();
         if late_due {
-            self.candidates.extend(self.shield.late().first());
+            let waiting = self.shield.late().iter().chain(self.shield.given_up());
+            self.candidates.extend(waiting.take(1));
         }
         self.candidates.extend_from_slice(self.shield.candidates());
         let may_idle = self.config.may_idle && verdict.may_idle;
         self.decision.verdict = verdict;
         self.decision.masked = self.shield.masked().len();
-        self.decision.late = self.shield.late().len();
+        self.decision.late = self.shield.late().len() + self.shield.given_up().len();
         self.decision.late_due = late_due;
 
         // Scores matter only where somebody must wait.
@@ -129,7 +130,8 @@ impl Decider {
 
         let assignment = &self.decision.assignment;
         let served = |&job: &u32| assignment.cpu_of(job as usize).is_some();
-        if self.shield.late().iter().any(served) {
+        let mut waiting = self.shield.late().iter().chain(self.shield.given_up());
+        if waiting.any(served) {
             self.late.served(situation.now_ns);
         }
         &self.decision
@@ -226,7 +228,11 @@ impl Decider {
             candidates: shield.late(),
             ..again
         };
-        for leftover in [again, masked, late] {
+        let given_up = Problem {
+            candidates: shield.given_up(),
+            ..again
+        };
+        for leftover in [again, masked, late, given_up] {
             mapper.fill(&leftover, assignment);
         }
     }

@@ -73,10 +73,32 @@ pub struct Upcoming {
     pub runtime_ns: i64,
     /// Least time between two releases.
     pub period_ns: i64,
+    /// Standard deviation of that work; 0 where `runtime_ns` is a bound.
+    pub spread_ns: i64,
+    /// As of its jobs.
+    pub criticality: u8,
     pub allowed: CpuMask,
+    /// Its job among the pending, if it has one.
+    pub pending: Option<u32>,
 }
 
 impl Upcoming {
+    /// A task of no special importance that may run anywhere and has no pending
+    /// job; `work` is relative deadline, runtime and period.
+    pub fn new(release_ns: i64, work: (i64, i64, i64)) -> Upcoming {
+        let (deadline_ns, runtime_ns, period_ns) = work;
+        Upcoming {
+            release_ns,
+            deadline_ns,
+            runtime_ns,
+            period_ns,
+            spread_ns: 0,
+            criticality: 0,
+            allowed: CpuMask::ALL,
+            pending: None,
+        }
+    }
+
     pub(super) fn first_deadline_ns(&self, now_ns: i64) -> i64 {
         self.release_ns
             .max(now_ns)

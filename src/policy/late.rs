@@ -17,10 +17,10 @@ pub struct LateConfig {
 
 impl Default for LateConfig {
     /// Far below the 30 s after which the kernel ejects a scheduler that
-    /// starves a task, and a 1 ms slice in 100 ms costs the others 1 %.
+    /// starves a task, and a 1 ms slice in a second costs the others 0.1 %.
     fn default() -> LateConfig {
         LateConfig {
-            bound_ns: 100_000_000,
+            bound_ns: 1_000_000_000,
         }
     }
 }

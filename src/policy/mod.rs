@@ -38,6 +38,6 @@ pub use late::{LateConfig, LateRule};
 pub use mapping::{Assignment, MappingConfig, MappingKind};
 pub use mitigation::{BurstConfig, BurstMonitor, LongSlackReserve, SparsePlan};
 pub use quantiser::{Quantiser, QuantiserError, Scheme};
-pub use scorer::{Context, DistilledRule, Edf, Scorer, Srpt};
+pub use scorer::{Blend, Context, DistilledRule, Edf, Scorer, Srpt};
 pub use shield::{OverloadRule, Shield, ShieldConfig, Verdict};
 pub use tokenizer::{Token, TokenSet, Tokenizer};

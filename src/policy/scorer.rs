@@ -1,7 +1,7 @@
 //! Who should run, as a number per job: the network's place in a decision,
 //! and the rules that need no network.
 
-use super::job::Situation;
+use super::job::{Job, Situation};
 use super::mitigation::SparsePlan;
 use super::tokenizer::{TokenSet, Tokenizer};
 use serde::{Deserialize, Serialize};
@@ -50,6 +50,41 @@ impl Scorer for Srpt {
         scores[0] = f32::NEG_INFINITY;
         for (score, job) in scores[1..].iter_mut().zip(context.situation.jobs) {
             *score = -(job.remaining_ns as f32);
+        }
+    }
+}
+
+/// Remaining work, slack and doubt on one scale, the least first and the hopeless
+/// last. Slack counted fully is EDF, not at all SRPT, many times least laxity.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Blend {
+    pub slack: f32,
+    /// Weight of the spread of the remaining work: whoever may take longer waits.
+    pub doubt: f32,
+}
+
+impl Blend {
+    pub fn urgency(&self, job: &Job, now_ns: i64) -> f32 {
+        let slack = job.slack(now_ns);
+        let doubt = self.doubt * job.spread_ns as f32;
+        let time = job.remaining_ns as f32 + self.slack * slack.0 as f32 + doubt;
+        if slack.is_hopeless() {
+            -(time + HOPELESS)
+        } else {
+            -time
+        }
+    }
+}
+
+/// An hour: more than any wait worth comparing.
+const HOPELESS: f32 = 3.6e12;
+
+impl Scorer for Blend {
+    fn score(&mut self, context: &Context<'_>, scores: &mut [f32]) {
+        let Situation { now_ns, jobs, .. } = *context.situation;
+        scores[0] = f32::NEG_INFINITY;
+        for (score, job) in scores[1..].iter_mut().zip(jobs) {
+            *score = self.urgency(job, now_ns);
         }
     }
 }

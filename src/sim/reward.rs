@@ -122,6 +122,7 @@ mod tests {
             tasks,
             next_boundary: 20 * MS,
             next_releases: &[],
+            estimates: &[],
         }
     }
 

@@ -2,21 +2,22 @@
 //! [`View`] becomes a [`Situation`]. Everything that decides or learns in the
 //! simulator goes through here, so it sees what the agent would see.
 
-use super::engine::{Knowledge, TaskId, View};
-use super::task::{Arrival, TaskSet};
+use super::engine::{TaskId, View};
+use super::task::{Arrival, Semantics, TaskSet};
 use super::time::{Ns, MS};
 use crate::policy::{CpuId, CpuMask, Job, Situation, Upcoming};
 
-/// How long a decision stands where nothing happens: the jobs of the paper's
-/// workloads take milliseconds.
-pub const HOLD_NS: Ns = MS;
+/// On several cores a decision stands for this long at most: whoever has less
+/// slack must run, as with the tick of least laxity first.
+pub const TICK: Ns = MS;
+/// And on one core, where nothing happens.
+const LONGEST: Ns = 100 * MS;
 
 const NO_SLOT: u32 = u32::MAX;
 
 /// The conversion with its buffers: after the first few calls it allocates nothing.
 #[derive(Clone, Debug)]
 pub struct Situations {
-    hold_ns: Ns,
     foresees: bool,
     jobs: Vec<Job>,
     /// One for every task whose next release can be known, in task order.
@@ -25,12 +26,16 @@ pub struct Situations {
     slot_of_task: Vec<u32>,
 }
 
+impl Default for Situations {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Situations {
-    /// Jobs and releases to come, for decisions that stand for `hold_ns` (longer
-    /// where the machine is slower to take the next one).
-    pub fn new(hold_ns: Ns) -> Self {
+    /// Jobs and releases to come.
+    pub fn new() -> Self {
         Self {
-            hold_ns,
             foresees: true,
             jobs: Vec::new(),
             upcoming: Vec::new(),
@@ -40,10 +45,10 @@ impl Situations {
     }
 
     /// Without the releases to come, which only the shield looks at.
-    pub fn of_jobs_alone(hold_ns: Ns) -> Self {
+    pub fn of_jobs_alone() -> Self {
         Self {
             foresees: false,
-            ..Self::new(hold_ns)
+            ..Self::new()
         }
     }
 
@@ -67,7 +72,10 @@ impl Situations {
                 deadline_ns: task.deadline_ns as i64,
                 runtime_ns: task.wcet_ns as i64,
                 period_ns: task.period_ns as i64,
+                spread_ns: 0,
+                criticality: task.criticality,
                 allowed: CpuMask::ALL,
+                pending: None,
             });
         }
     }
@@ -77,7 +85,6 @@ impl Situations {
     pub fn of(&mut self, view: &View) -> Situation<'_> {
         let latency = view.options.decision_latency_ns;
         let now_ns = (view.now + latency) as i64;
-        let known = view.options.knowledge == Knowledge::Known;
         self.jobs.clear();
         self.jobs.extend(view.jobs.iter().map(|job| {
             let done_by_then = if job.is_running() { latency } else { 0 };
@@ -85,41 +92,56 @@ impl Situations {
             Job {
                 deadline_ns: job.deadline as i64,
                 remaining_ns: job.remaining.saturating_sub(done_by_then).max(1) as i64,
-                spread_ns: if known { 0 } else { job.spread as i64 },
+                spread_ns: job.spread as i64,
                 criticality: job.criticality,
                 last_cpu,
                 allowed: CpuMask::ALL,
             }
         }));
         self.foresee(view, now_ns);
+        if view.options.semantics == Semantics::Continue {
+            self.make_way(now_ns);
+        }
         Situation {
             now_ns,
             jobs: &self.jobs,
             upcoming: &self.upcoming,
             cpus: CpuMask::first(view.cores),
-            hold_ns: self.hold_of(view) as i64,
+            hold_ns: hold(view) as i64,
         }
     }
 
-    /// How long a decision made now may stand.
-    pub fn hold_of(&self, view: &View) -> Ns {
-        self.hold_ns.max(view.options.quantum_ns) + view.options.decision_latency_ns
+    /// A late job that goes on is done for the sake of its successor: it is due when
+    /// that must begin.
+    fn make_way(&mut self, now_ns: i64) {
+        for next in &self.upcoming {
+            let job = next.pending.map(|place| &mut self.jobs[place as usize]);
+            let Some(job) = job.filter(|job| job.slack(now_ns).is_hopeless()) else {
+                continue;
+            };
+            job.deadline_ns = next.release_ns.max(now_ns) + next.deadline_ns - next.runtime_ns;
+        }
     }
 
     fn foresee(&mut self, view: &View, now_ns: i64) {
         for (next, &id) in self.upcoming.iter_mut().zip(&self.task_of_slot) {
             next.release_ns = view.next_releases[id as usize] as i64;
             next.deadline_ns = view.tasks[id as usize].deadline_ns as i64;
+            let estimate = &view.estimates[id as usize];
+            next.runtime_ns = estimate.runtime as i64;
+            next.spread_ns = estimate.spread as i64;
+            next.pending = None;
         }
         // A job released behind an unfinished one keeps the deadline it has, and
         // those of them that are hopeless by now have nothing left to protect.
-        for job in view.jobs {
+        for (place, job) in view.jobs.iter().enumerate() {
             let Some(next) = self
                 .upcoming
                 .get_mut(self.slot_of_task[job.task as usize] as usize)
             else {
                 continue;
             };
+            next.pending = Some(place as u32);
             if next.release_ns > now_ns {
                 continue;
             }
@@ -132,10 +154,19 @@ impl Situations {
     }
 }
 
+/// How long a decision made now may stand: on one core to the next known event, on
+/// several a tick. A shorter one on one core would ask more often and, where times
+/// are hidden, give up jobs that have just outlived their estimate.
+pub fn hold(view: &View) -> Ns {
+    let event = view.next_boundary.saturating_sub(view.now).max(1);
+    let longest = if view.cores == 1 { LONGEST } else { TICK };
+    event.min(longest).max(view.options.quantum_ns) + view.options.decision_latency_ns
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sim::engine::{Options, Plan, Record, Sim};
+    use crate::sim::engine::{Knowledge, Options, Plan, Record, Sim};
     use crate::sim::task::{Semantics, Task};
     use crate::sim::time::US;
 
@@ -153,7 +184,7 @@ mod tests {
     /// What is told at the last decision up to `until` if only the last task runs.
     fn told_last(set: &TaskSet, options: Options, until: Ns) -> (Ns, Vec<Job>, Vec<Upcoming>) {
         let mut sim = Sim::new(set, 1, options, Record::default());
-        let mut situations = Situations::new(HOLD_NS);
+        let mut situations = Situations::new();
         situations.start(set);
         let mut last = None;
         while sim.advance() && sim.now() <= until {
@@ -222,7 +253,7 @@ mod tests {
             let mut options = Options::new(Semantics::Abort);
             options.knowledge = knowledge;
             let mut sim = Sim::new(&set, 1, options, Record::default());
-            let mut situations = Situations::new(HOLD_NS);
+            let mut situations = Situations::new();
             situations.start(&set);
             let mut spreads = Vec::new();
             while sim.advance() {
@@ -243,12 +274,13 @@ mod tests {
         options.decision_latency_ns = 300 * US;
         options.quantum_ns = 2 * MS;
         let mut sim = Sim::new(&set, 1, options, Record::default());
-        let mut situations = Situations::of_jobs_alone(HOLD_NS);
+        let mut situations = Situations::of_jobs_alone();
         situations.start(&set);
         assert!(sim.advance());
         let told = situations.of(&sim.view());
         assert_eq!(told.now_ns, 300 * US as i64);
-        assert_eq!(told.hold_ns, 2_300 * US as i64);
+        // To the next release, and as long as the decision takes to land.
+        assert_eq!(told.hold_ns, 10_300 * US as i64);
         assert!(told.upcoming.is_empty());
     }
 }

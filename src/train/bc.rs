@@ -2,35 +2,112 @@
 //! tokens. A warm start, or a student of any policy of the simulator.
 
 use super::batch::Tokens;
-use super::driver::Glass;
 use super::env::Machine;
-use crate::policy::TokenSet;
-use crate::sim::engine::{Plan, Record, Sim};
+use crate::policy::{Blend, Job, Situation, TokenSet};
+use crate::sim::engine::{Knowledge, Plan, Record, Sim, View};
 use crate::sim::metrics::Metrics;
 use crate::sim::policies::{self, Policy};
 use crate::sim::rng::Rng;
+use crate::sim::situation::Situations;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CloneConfig {
-    /// A policy of the simulator, or `best`: on every machine the one that
-    /// meets the most deadlines there.
+    /// A policy of the simulator; `best`: on every machine the one that meets
+    /// the most deadlines there; or `rule`, see [`Rules`].
     pub teacher: String,
-    /// Share of the contested decisions that are kept.
+    /// Share of the contested decisions that are kept, and of those on machines
+    /// that are not overloaded, where there are fewer.
     pub kept: f64,
+    pub kept_calm: f64,
+    /// Share of the machines that the student drives while the rule teaches.
+    pub student_drives: f64,
+    pub rules: Rules,
 }
 
 impl Default for CloneConfig {
     fn default() -> CloneConfig {
         CloneConfig {
-            teacher: BEST.into(),
-            kept: 0.5,
+            teacher: RULE.into(),
+            kept: 0.25,
+            kept_calm: 1.0,
+            student_drives: 0.5,
+            rules: Rules::default(),
         }
     }
 }
 
+impl CloneConfig {
+    pub fn check(&self) -> Result<(), String> {
+        let share = |x: f64| (0.0..=1.0).contains(&x);
+        if ![self.kept, self.kept_calm, self.student_drives]
+            .into_iter()
+            .all(share)
+        {
+            return Err("kept, kept_calm and student_drives must be within 0 and 1".into());
+        }
+        if !(self.rules.sharpness > 0.0 && self.rules.sharpness <= 100.0) {
+            return Err("sharpness must be above 0 and at most 100".into());
+        }
+        Ok(())
+    }
+}
+
 pub const BEST: &str = "best";
+pub const RULE: &str = "rule";
+
+/// What is best under the shield, by the kind of machine: how much slack counts
+/// beside work, and how much doubt. Found by trying blends from SRPT to least laxity.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Rules {
+    /// One core that is not overloaded: close to SRPT, for the response.
+    pub calm: f32,
+    /// One core in overload: close to EDF.
+    pub overloaded: f32,
+    /// One core, execution times hidden.
+    pub hidden: f32,
+    pub doubt: f32,
+    /// Several cores: close to least laxity.
+    pub many_cores: f32,
+    /// How much surer the rule is of a job with half the urgency time: 2^this
+    /// times.
+    pub sharpness: f32,
+}
+
+impl Default for Rules {
+    fn default() -> Rules {
+        Rules {
+            calm: 0.0,
+            overloaded: 0.7,
+            hidden: 0.7,
+            doubt: 1.0,
+            many_cores: 100.0,
+            sharpness: 6.0,
+        }
+    }
+}
+
+impl Rules {
+    pub fn blend(&self, machine: &Machine) -> Blend {
+        let set = &machine.set;
+        let hidden = machine.options.knowledge == Knowledge::History;
+        let slack = if set.cores > 1 {
+            self.many_cores
+        } else if hidden {
+            self.hidden
+        } else if machine.is_overloaded() {
+            self.overloaded
+        } else {
+            self.calm
+        };
+        Blend {
+            slack,
+            doubt: if hidden { self.doubt } else { 0.0 },
+        }
+    }
+}
 
 /// Who may be the best.
 const MASTERS: [&str; 7] = [
@@ -68,14 +145,14 @@ pub fn teacher(machine: &Machine, name: &str) -> Box<dyn Policy> {
     master(best.map_or(MASTERS[0], |(name, _)| name))
 }
 
-/// A decision, and how many of the jobs of each token the teacher ran.
+/// A decision, and what share of the choice falls to each token.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lesson {
     pub tokens: Tokens,
-    pub run: Vec<u32>,
+    pub wanted: Vec<f32>,
 }
 
-/// One run of a machine under the teacher.
+/// One run of a machine under a policy that teaches by what it does.
 pub fn watch(
     machine: &Machine,
     teacher: &mut dyn Policy,
@@ -83,33 +160,87 @@ pub fn watch(
     seed: u64,
     lessons: &mut Vec<Lesson>,
 ) {
+    observe(machine, teacher, kept, seed, |view, plan, _, tokens| {
+        let mut wanted = vec![0.0; tokens.distinct()];
+        for &(task, _) in plan.entries() {
+            if let Some(job) = view.jobs.iter().position(|job| job.task == task) {
+                wanted[tokens.slots()[job] as usize] += 1.0;
+            }
+        }
+        lessons.extend(Lesson::of(tokens, view.cores, wanted));
+    });
+}
+
+/// One run of a machine under any policy, every decision judged by the rule.
+pub fn judge(
+    machine: &Machine,
+    driver: &mut dyn Policy,
+    config: &CloneConfig,
+    seed: u64,
+    lessons: &mut Vec<Lesson>,
+) {
+    let blend = config.rules.blend(machine);
+    let kept = match machine.is_overloaded() {
+        true => config.kept,
+        false => config.kept_calm,
+    };
+    let sharpness = config.rules.sharpness;
+    observe(machine, driver, kept, seed, |view, _, situation, tokens| {
+        let time = |job: &Job| -blend.urgency(job, situation.now_ns);
+        let least = situation
+            .jobs
+            .iter()
+            .map(time)
+            .fold(f32::INFINITY, f32::min);
+        let mut wanted = vec![0.0; tokens.distinct()];
+        for (job, &slot) in situation.jobs.iter().zip(tokens.slots()) {
+            // Below the resolution all are alike.
+            let ratio = (least + RESOLUTION) / (time(job) + RESOLUTION);
+            wanted[slot as usize] += ratio.powf(sharpness);
+        }
+        lessons.extend(Lesson::of(tokens, view.cores, wanted));
+    });
+}
+
+/// 0.1 ms.
+const RESOLUTION: f32 = 1e5;
+
+impl Lesson {
+    fn of(tokens: &TokenSet, cores: usize, mut wanted: Vec<f32>) -> Option<Lesson> {
+        let total: f32 = wanted.iter().sum();
+        wanted.iter_mut().for_each(|share| *share /= total);
+        (total > 0.0).then(|| Lesson {
+            tokens: Tokens::of(tokens, cores),
+            wanted,
+        })
+    }
+}
+
+/// Runs the machine and shows some of the contested decisions.
+fn observe(
+    machine: &Machine,
+    driver: &mut dyn Policy,
+    kept: f64,
+    seed: u64,
+    mut show: impl FnMut(&View, &Plan, &Situation, &TokenSet),
+) {
     let set = &machine.set;
     let mut rng = Rng::new(seed);
     let mut sim = Sim::new(set, set.cores, machine.options, Record::default());
-    let mut glass = Glass::default();
-    glass.start(set);
-    teacher.start(set, set.cores);
+    let mut situations = Situations::new();
+    situations.start(set);
+    driver.start(set, set.cores);
     let tokenizer = &machine.policy.tokenizer;
     let mut plan = Plan::default();
     let mut token_set = TokenSet::default();
     while sim.advance() {
         let view = sim.view();
         plan.clear();
-        teacher.decide(&view, &mut plan);
+        driver.decide(&view, &mut plan);
         if view.jobs.len() > set.cores && rng.chance(kept) {
-            let situation = glass.look(&view);
+            let situation = situations.of(&view);
             tokenizer.tokenize(situation.jobs, situation.now_ns, &mut token_set);
-            let mut run = vec![0; token_set.distinct()];
-            for &(task, _) in plan.entries() {
-                let job = view.jobs.iter().position(|job| job.task == task);
-                if let Some(job) = job {
-                    run[token_set.slots()[job] as usize] += 1;
-                }
-            }
-            lessons.push(Lesson {
-                tokens: Tokens::of(&token_set, set.cores),
-                run,
-            });
+            show(&view, &plan, &situation, &token_set);
         }
         sim.submit(&plan);
     }
@@ -117,10 +248,6 @@ pub fn watch(
 
 /// Cross-entropy between whom the teacher ran and a softmax over all jobs.
 pub fn loss(lesson: &Lesson, q: &[f32], dq: &mut [f32]) -> f32 {
-    let total: u32 = lesson.run.iter().sum();
-    if total == 0 {
-        return 0.0;
-    }
     // Idle is no job.
     let logit = |slot: usize| q[slot] + (lesson.tokens.counts[slot] as f32).ln();
     let most = (1..q.len()).map(logit).fold(f32::NEG_INFINITY, f32::max);
@@ -128,7 +255,7 @@ pub fn loss(lesson: &Lesson, q: &[f32], dq: &mut [f32]) -> f32 {
     let mut loss = 0.0;
     for (slot, slope) in dq.iter_mut().enumerate().skip(1) {
         let probability = (logit(slot) - most).exp() / sum;
-        let wanted = lesson.run[slot] as f32 / total as f32;
+        let wanted = lesson.wanted[slot];
         *slope = probability - wanted;
         loss -= wanted * (probability.max(1e-12) / lesson.tokens.counts[slot] as f32).ln();
     }
@@ -139,7 +266,7 @@ pub fn loss(lesson: &Lesson, q: &[f32], dq: &mut [f32]) -> f32 {
 mod tests {
     use super::*;
     use crate::policy::Tokenizer;
-    use crate::sim::policies::Edf;
+    use crate::sim::policies::{Decided, Edf};
     use crate::sim::time::SECOND;
     use crate::train::env::Curriculum;
 
@@ -150,7 +277,7 @@ mod tests {
                 indices: vec![0, 3, 5, 9],
                 counts: vec![2, 1, 3, 2],
             },
-            run: vec![0, 1, 0, 1],
+            wanted: vec![0.0, 0.5, 0.0, 0.5],
         };
         let q = [0.3, -0.2, 0.8, 0.1];
         let mut dq = [0.0; 4];
@@ -177,10 +304,43 @@ mod tests {
         }
         assert!(lessons.len() > 100);
         for lesson in &lessons {
-            let run: u32 = lesson.run.iter().sum();
-            assert_eq!(run, lesson.tokens.counts[0], "as many as there are cores");
-            let runnable = lesson.run.iter().zip(&lesson.tokens.counts);
-            assert!(runnable.skip(1).all(|(run, count)| run <= count));
+            assert!((lesson.wanted.iter().sum::<f32>() - 1.0).abs() < 1e-5);
+            assert_eq!(lesson.wanted[0], 0.0, "nobody idles with work waiting");
+            let cores = lesson.tokens.counts[0] as f32;
+            let runnable = lesson.wanted.iter().zip(&lesson.tokens.counts);
+            assert!(runnable
+                .skip(1)
+                .all(|(share, &n)| share * cores <= n as f32 + 1e-3));
         }
+    }
+
+    #[test]
+    fn the_rule_wants_most_whom_it_would_run() {
+        let curriculum = Curriculum {
+            many_cores: 0.0,
+            bare: 1.0,
+            ..Curriculum::default()
+        };
+        let config = CloneConfig {
+            kept: 1.0,
+            ..CloneConfig::default()
+        };
+        let (mut done, mut wanted) = (Vec::new(), Vec::new());
+        for seed in 0..10 {
+            let machine = curriculum.draw(&Tokenizer::default(), SECOND, seed);
+            let driver = || Decided::new(machine.policy.clone(), config.rules.blend(&machine));
+            watch(&machine, &mut driver(), 1.0, seed, &mut done);
+            judge(&machine, &mut driver(), &config, seed, &mut wanted);
+        }
+        assert!(done.len() > 100 && done.len() == wanted.len());
+        let agreed = done.iter().zip(&wanted).filter(|(done, wanted)| {
+            let of_one = |(share, &n): (&f32, &u32)| share / n as f32;
+            let each = wanted.wanted.iter().zip(&wanted.tokens.counts).map(of_one);
+            let most = each.enumerate().max_by(|a, b| a.1.total_cmp(&b.1));
+            most.is_some_and(|(slot, _)| done.wanted[slot] == 1.0)
+        });
+        // Jobs that share a token may differ in what the rule makes of them.
+        let share = agreed.count() as f32 / done.len() as f32;
+        assert!(share > 0.95, "{share}");
     }
 }

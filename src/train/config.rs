@@ -7,7 +7,7 @@ use super::env::Curriculum;
 use super::learner::OptimiserConfig;
 use super::rollout::RolloutConfig;
 use crate::policy::network::Shape;
-use crate::policy::{OverloadRule, Quantiser, Tokenizer};
+use crate::policy::{Quantiser, Tokenizer};
 use crate::sim::policies;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -85,8 +85,6 @@ pub struct Config {
     pub replay: usize,
     /// Rounds of cloning before anything else.
     pub warm_rounds: u32,
-    /// How overload is handled where the model is judged.
-    pub overload: OverloadRule,
     /// Validate after so many rounds, on so many sets of every kind.
     pub validate_every: u32,
     pub validation_sets: usize,
@@ -113,7 +111,6 @@ impl Default for Config {
             episode_ms: 2000.0,
             replay: 200_000,
             warm_rounds: 0,
-            overload: OverloadRule::Admit,
             validate_every: 5,
             validation_sets: 8,
             patience: 0,
@@ -162,12 +159,14 @@ impl Config {
         self.rollout.check().map_err(of("rollout"))?;
         self.dqn.check().map_err(of("dqn"))?;
         let teacher = &self.clone.teacher;
-        if teacher != bc::BEST && policies::find(teacher).is_none() {
+        if ![bc::BEST, bc::RULE].contains(&teacher.as_str()) && policies::find(teacher).is_none() {
             return Err(format!(
-                "[clone] there is no policy called {teacher:?}, and it is not {:?}",
-                bc::BEST
+                "[clone] there is no policy called {teacher:?}, and it is neither {:?} nor {:?}",
+                bc::BEST,
+                bc::RULE
             ));
         }
+        self.clone.check().map_err(of("clone"))?;
         let counts = [
             ("rounds", self.rounds as usize),
             ("machines", self.machines),

@@ -20,30 +20,29 @@ impl Curve {
     pub fn last(&self) -> String {
         self.rows.last().map_or(String::new(), |(round, s)| {
             format!(
-                "round {} ({:?}): loss {:.4}, {} seen; shield {:.2} (fit) {:.2} (admit), bare {:.2}; \
+                "round {} ({:?}): loss {:.4}, {} seen; shield {:.2}, bare {:.2}; \
                  best classics {:.2}, mh {:.2}, edf-drop {:.2}",
-                round.number, round.phase, round.loss, round.seen, s.fit, s.admit, s.bare, s.best,
-                s.mh, s.edf_drop
+                round.number,
+                round.phase,
+                round.loss,
+                round.seen,
+                s.shielded,
+                s.bare,
+                s.best,
+                s.mh,
+                s.edf_drop
             )
         })
     }
 
     pub fn to_csv(&self) -> String {
-        let mut text = String::from("round,phase,loss,seen,fit,admit,bare,best,mh,edf_drop\n");
+        let mut text = String::from("round,phase,loss,seen,shielded,bare,best,mh,edf_drop\n");
         for (round, s) in &self.rows {
             let phase = format!("{:?}", round.phase).to_lowercase();
             let _ = writeln!(
                 text,
-                "{},{phase},{:.6},{},{:.4},{:.4},{:.4},{:.4},{:.4},{:.4}",
-                round.number,
-                round.loss,
-                round.seen,
-                s.fit,
-                s.admit,
-                s.bare,
-                s.best,
-                s.mh,
-                s.edf_drop
+                "{},{phase},{:.6},{},{:.4},{:.4},{:.4},{:.4},{:.4}",
+                round.number, round.loss, round.seen, s.shielded, s.bare, s.best, s.mh, s.edf_drop
             );
         }
         text

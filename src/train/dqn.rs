@@ -10,12 +10,13 @@
 //! comes t later counts γ^(t/unit).
 
 use super::batch::Tokens;
-use super::driver::{carry_out, run_all, Glass};
 use super::env::Machine;
 use crate::policy::{Context, Decider, Scorer};
 use crate::sim::engine::{Plan, Record, Sim};
+use crate::sim::policies::{carry_out, run_all};
 use crate::sim::reward::{Reward, Shape};
 use crate::sim::rng::Rng;
+use crate::sim::situation::Situations;
 use crate::sim::time::{Ns, MS};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -222,8 +223,8 @@ pub fn gather<S: Scorer + ?Sized>(
     let mut rng = Rng::new(seed);
     let mut sim = Sim::new(set, set.cores, machine.options, record);
     let mut decider = Decider::new(machine.policy.clone());
-    let mut glass = Glass::default();
-    glass.start(set);
+    let mut situations = Situations::new();
+    situations.start(set);
     let reward = config.reward();
     let mut plan = Plan::default();
     let mut pending: VecDeque<Pending> = VecDeque::new();
@@ -243,7 +244,7 @@ pub fn gather<S: Scorer + ?Sized>(
             running = sim.running();
             continue;
         }
-        let situation = glass.look(&view);
+        let situation = situations.of(&view);
         let mut curious = Curious {
             inner: scorer,
             counters,

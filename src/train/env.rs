@@ -30,7 +30,7 @@ pub struct Curriculum {
     /// Decisions without the shield.
     pub bare: f64,
     /// Among those with it: overload left to the network (`fit`) instead of
-    /// being admitted after Moore and Hodgson.
+    /// to the rule for such a machine.
     pub fit: f64,
 }
 
@@ -126,20 +126,12 @@ impl Curriculum {
         };
         let overload = match rng.chance(self.fit) {
             true => OverloadRule::Fit,
-            false => OverloadRule::Admit,
+            false => overload_rule(semantics, set.cores),
         };
         Machine {
+            policy: policy(tokenizer, shield, overload),
             set,
             options,
-            policy: PolicyConfig {
-                tokenizer: tokenizer.clone(),
-                shield,
-                shield_config: ShieldConfig {
-                    overload,
-                    ..ShieldConfig::default()
-                },
-                ..PolicyConfig::default()
-            },
         }
     }
 
@@ -203,6 +195,29 @@ impl Curriculum {
     }
 }
 
+/// Whom to give up on such a machine: jobs where late ones are thrown away, whole
+/// tasks where they go on. With several cores whole tasks, too: admission job by
+/// job, which then tests total work only, meets 0.8 to 1.7 points less on few heavy
+/// tasks.
+pub fn overload_rule(semantics: Semantics, cores: usize) -> OverloadRule {
+    match (semantics, cores) {
+        (Semantics::Abort, 1) => OverloadRule::Admit,
+        _ => OverloadRule::Keep,
+    }
+}
+
+pub fn policy(tokenizer: &Tokenizer, shield: ShieldMode, overload: OverloadRule) -> PolicyConfig {
+    PolicyConfig {
+        tokenizer: tokenizer.clone(),
+        shield,
+        shield_config: ShieldConfig {
+            overload,
+            ..ShieldConfig::default()
+        },
+        ..PolicyConfig::default()
+    }
+}
+
 /// The same set at another pace.
 fn stretch(set: &mut TaskSet, factor: f64) {
     let scale = |time: &mut Ns| *time = ((*time as f64 * factor).round() as Ns).max(1);
@@ -221,6 +236,12 @@ pub struct Machine {
     pub set: TaskSet,
     pub options: Options,
     pub policy: PolicyConfig,
+}
+
+impl Machine {
+    pub fn is_overloaded(&self) -> bool {
+        self.set.utilisation() > self.set.cores as f64
+    }
 }
 
 #[cfg(test)]

@@ -1,13 +1,12 @@
 //! The lines a model must hold, measured: every cell with its rivals on the
 //! same sets, and a verdict per line.
 
-use super::driver::{Driver, Greedy};
+use super::env::policy;
 use super::lines::{cells, Cell, Entrant, EVALUATION_SEED};
-use super::validate::policy;
 use crate::policy::network::{Model, Native, Precision};
-use crate::policy::{OverloadRule, ShieldMode};
+use crate::policy::ShieldMode;
 use crate::sim::compare::{Comparison, Outcome};
-use crate::sim::policies::Policy;
+use crate::sim::policies::{Decided, Policy};
 use crate::sim::stats::{paired, Paired};
 use serde::Serialize;
 
@@ -50,7 +49,6 @@ pub struct Verdict {
 pub struct Report {
     pub version: u32,
     pub model: String,
-    pub overload: OverloadRule,
     pub sets: usize,
     pub seed: u64,
     pub rows: Vec<Row>,
@@ -59,7 +57,6 @@ pub struct Report {
 
 pub struct Suite<'a> {
     pub model: &'a Model,
-    pub overload: OverloadRule,
     pub sets: usize,
     /// Such as "ABC".
     pub lines: &'a str,
@@ -76,29 +73,25 @@ impl Suite<'_> {
 
     pub fn run(&self) -> Report {
         let native = Native::new(self.model.weights(), Precision::Float);
-        let driver = |shield| {
-            let config = policy(self.model.tokenizer(), shield, self.overload);
-            let native = &native;
-            move || {
-                let scorer = Greedy(native.clone());
-                Box::new(Driver::new(config.clone(), scorer)) as Box<dyn Policy>
-            }
-        };
-        let (shielded, bare) = (driver(ShieldMode::On), driver(ShieldMode::Off));
-        let entrants = [
-            Entrant {
-                name: "shielded".into(),
-                make: &shielded,
-            },
-            Entrant {
-                name: "bare".into(),
-                make: &bare,
-            },
-        ];
         let rows: Vec<Row> = self
             .cells()
             .iter()
             .map(|cell| {
+                let make = |shield| {
+                    let config = policy(self.model.tokenizer(), shield, cell.overload_rule());
+                    let decided = Decided::new(config, native.clone());
+                    Box::new(decided) as Box<dyn Policy>
+                };
+                let entrants = [
+                    Entrant {
+                        name: "shielded".into(),
+                        make: &|| make(ShieldMode::On),
+                    },
+                    Entrant {
+                        name: "bare".into(),
+                        make: &|| make(ShieldMode::Off),
+                    },
+                ];
                 let comparison = cell.run(&entrants, self.sets, EVALUATION_SEED, &|| {});
                 (self.tick)();
                 row(cell, &comparison)
@@ -113,7 +106,6 @@ impl Suite<'_> {
         Report {
             version: 1,
             model: self.model.provenance().name.clone(),
-            overload: self.overload,
             sets: self.sets,
             seed: EVALUATION_SEED,
             rows,

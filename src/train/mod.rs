@@ -17,7 +17,6 @@ pub mod checkpoint;
 pub mod config;
 pub mod curve;
 pub mod dqn;
-pub mod driver;
 pub mod env;
 pub mod eval;
 pub mod learner;

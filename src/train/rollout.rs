@@ -9,11 +9,12 @@
 use super::base::Base;
 use super::batch::Tokens;
 use super::dqn::huber;
-use super::driver::{carry_out, run_all, Glass};
 use super::env::Machine;
 use crate::policy::{Context, Decider, Scorer};
 use crate::sim::engine::{Event, Plan, Record, Sim};
+use crate::sim::policies::{carry_out, run_all};
 use crate::sim::rng::Rng;
+use crate::sim::situation::Situations;
 use crate::sim::task::{Semantics, Task};
 use crate::sim::time::{Ns, MS};
 use serde::{Deserialize, Serialize};
@@ -127,7 +128,7 @@ impl<S: Scorer + ?Sized> Scorer for Forced<'_, S> {
 struct Run<'a> {
     sim: Sim<'a>,
     decider: Decider,
-    glass: Glass,
+    situations: Situations,
 }
 
 impl<'a> Run<'a> {
@@ -137,12 +138,12 @@ impl<'a> Run<'a> {
             ..Record::default()
         };
         let set = &machine.set;
-        let mut glass = Glass::default();
-        glass.start(set);
+        let mut situations = Situations::new();
+        situations.start(set);
         Run {
             sim: Sim::new(set, set.cores, machine.options, record),
             decider: Decider::new(machine.policy.clone()),
-            glass,
+            situations,
         }
     }
 
@@ -160,7 +161,7 @@ impl<'a> Run<'a> {
             self.sim.submit(plan);
             return false;
         }
-        let situation = self.glass.look(&view);
+        let situation = self.situations.of(&view);
         let decision = match forced {
             None => self.decider.decide(scorer, &situation),
             Some(job) => {

@@ -4,12 +4,12 @@ use super::batch::Tokens;
 use super::bc::{self, Lesson};
 use super::config::{Algo, Config};
 use super::dqn::{self, Counters, Transition};
-use super::driver::Greedy;
 use super::learner::Learner;
 use super::rollout::{self, Sample};
 use super::validate::{Standing, Validation};
 use crate::policy::network::{Model, Native, Precision, Provenance};
 use crate::policy::Tokenizer;
+use crate::sim::policies::{Decided, Policy};
 use crate::sim::rng::{child_seed, Rng};
 use crate::sim::time::{Ns, MS};
 use rayon::prelude::*;
@@ -134,10 +134,23 @@ impl Trainer {
 
     fn watch(&mut self) -> usize {
         let config = &self.config.clone;
+        let native = Native::new(&self.learner.slow, Precision::Float);
+        // Whoever knows nothing yet drives nobody.
+        let drives = config.student_drives * (self.done() * 4.0).min(1.0);
         let lessons = self.on_machines(|machine, seed| {
             let mut lessons = Vec::new();
-            let mut teacher = bc::teacher(machine, &config.teacher);
-            bc::watch(machine, teacher.as_mut(), config.kept, seed, &mut lessons);
+            if config.teacher == bc::RULE {
+                let mut rng = Rng::new(child_seed(seed, 3));
+                let policy = machine.policy.clone();
+                let mut driver: Box<dyn Policy> = match rng.chance(drives) {
+                    true => Box::new(Decided::new(policy, native.clone())),
+                    false => Box::new(Decided::new(policy, config.rules.blend(machine))),
+                };
+                bc::judge(machine, driver.as_mut(), config, seed, &mut lessons);
+            } else {
+                let mut teacher = bc::teacher(machine, &config.teacher);
+                bc::watch(machine, teacher.as_mut(), config.kept, seed, &mut lessons);
+            }
             lessons
         });
         keep(&mut self.lessons, lessons, self.config.replay)
@@ -152,7 +165,7 @@ impl Trainer {
             let mut samples = Vec::new();
             let mut scorer = match base {
                 Some(base) => base.scorer(seed),
-                None => Box::new(Greedy(native.clone())),
+                None => Box::new(native.clone()),
             };
             rollout::explore(machine, scorer.as_mut(), config, seed, &mut samples);
             samples
@@ -165,7 +178,7 @@ impl Trainer {
         let config = &self.config.dqn;
         let epsilon = config.epsilon_at(self.done());
         let transitions = self.on_machines(|machine, seed| {
-            let mut scorer = Greedy(native.clone());
+            let mut scorer = native.clone();
             dqn::gather(machine, &mut scorer, config, &self.counters, epsilon, seed)
         });
         for transition in &transitions {

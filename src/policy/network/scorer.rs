@@ -69,6 +69,16 @@ impl NetworkScorer {
     }
 }
 
+/// The network alone, for those who know that the tokens are its own.
+impl Scorer for Native {
+    fn score(&mut self, context: &Context<'_>, scores: &mut [f32]) {
+        let cpus = context.situation.cpus.count();
+        context
+            .tokens
+            .spread(self.forward(context.tokens, cpus), scores);
+    }
+}
+
 impl Scorer for NetworkScorer {
     fn score(&mut self, context: &Context<'_>, scores: &mut [f32]) {
         scores.fill(f32::NAN);

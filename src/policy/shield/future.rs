@@ -1,7 +1,9 @@
 //! What the tasks we know of may still release: their demand as a function of
 //! the deadline D, in deadline order.
 
+use super::super::cpumask::{CpuId, CpuMask};
 use super::super::job::Situation;
+use super::keep::Keep;
 
 /// Jobs of a task counted one by one before its demand becomes a line. More
 /// is sharper and slower; few tasks are where sharpness pays.
@@ -15,6 +17,7 @@ pub(super) struct Release {
     pub at_ns: i64,
     pub work_ns: i64,
     pub per_ns: f64,
+    pub criticality: u8,
     pub lane: Option<u16>,
 }
 
@@ -25,21 +28,28 @@ pub(super) struct Future {
     /// Utilisation of all known tasks, and (below) by the CPU they are bound to.
     total: f64,
     by_lane: Vec<f64>,
+    /// CPUs for which `releases` holds what will be served, not all that comes.
+    planned: CpuMask,
 }
 
-/// A little more than 1 is rounding, not overload.
-const FULL: f64 = 1.0 + 1e-9;
+/// So much more than there is counts as rounding, not overload.
+pub(super) const FULL: f64 = 1.0 + 1e-3;
 
 impl Future {
-    pub fn gather(&mut self, situation: &Situation<'_>) {
+    /// What is to come of the tasks that are kept.
+    pub fn gather(&mut self, situation: &Situation<'_>, keep: Option<&Keep>) {
         self.releases.clear();
         self.by_lane.clear();
         self.total = 0.0;
+        self.planned = CpuMask::EMPTY;
         let exact = match situation.upcoming.len() {
             n if n <= FEW => EXACT_JOBS_FEW,
             _ => 1,
         };
-        for task in situation.upcoming {
+        for (at, task) in situation.upcoming.iter().enumerate() {
+            if keep.is_some_and(|keep| !keep.keeps_task(at)) {
+                continue;
+            }
             let permitted = task.allowed.and(&situation.cpus);
             let lane = permitted.single();
             if task.runtime_ns <= 0 || lane.is_none() && permitted.is_empty() {
@@ -60,6 +70,7 @@ impl Future {
                     at_ns: first.saturating_add(task.period_ns.max(1).saturating_mul(k)),
                     work_ns: task.runtime_ns,
                     per_ns: if k + 1 == exact { utilisation } else { 0.0 },
+                    criticality: task.criticality,
                     lane,
                 });
             }
@@ -67,10 +78,29 @@ impl Future {
         self.releases.sort_unstable_by_key(|release| release.at_ns);
     }
 
-    /// Can the tasks bound to a CPU be served by it in the long run? If not,
-    /// there is nothing to be gained by keeping room for them.
+    /// Can the tasks bound to a CPU be served by it in the long run?
     pub fn fits_lane(&self, lane: u16) -> bool {
         self.by_lane.get(lane as usize).is_none_or(|&u| u <= FULL)
+    }
+
+    /// Admission has taken out what the CPU cannot serve, as far as the last
+    /// pending deadline; what comes after that concerns nobody.
+    pub fn plan_lane(&mut self, lane: CpuId) {
+        if self.fits_lane(lane) {
+            return;
+        }
+        for release in &mut self.releases {
+            if release.lane == Some(lane) {
+                release.per_ns = 0.0;
+            }
+        }
+        self.planned.insert(lane);
+    }
+
+    /// Is there anything to be gained by keeping room on this CPU for what is to
+    /// come? Not where it is more than can be served.
+    pub fn deserves_room(&self, lane: CpuId) -> bool {
+        self.fits_lane(lane) || self.planned.contains(lane)
     }
 
     pub fn fits_pool(&self, cpus: usize) -> bool {

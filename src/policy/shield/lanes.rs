@@ -47,11 +47,14 @@ impl Lanes {
         self.in_use = CpuMask::EMPTY;
     }
 
-    /// CPUs whose bound jobs cannot all be on time.
-    pub fn overloaded(&self) -> impl Iterator<Item = CpuId> + '_ {
-        self.in_use
-            .iter()
-            .filter(|&cpu| !self.lanes[cpu as usize].fits)
+    /// CPUs that have bound jobs.
+    pub fn in_use(&self) -> impl Iterator<Item = CpuId> + '_ {
+        self.in_use.iter()
+    }
+
+    /// Can the pending jobs bound to this CPU all be on time?
+    pub fn fits(&self, cpu: CpuId) -> bool {
+        self.lanes[cpu as usize].fits
     }
 
     /// Do the pending jobs bound to each CPU fit it? What is to come does not
@@ -63,7 +66,7 @@ impl Lanes {
             lane.work_ns = lane.work_ns.saturating_add(pending.work_ns);
             lane.fits &= lane.work_ns <= pending.deadline_ns.saturating_sub(situation.now_ns);
         }
-        self.overloaded().next().is_none()
+        self.in_use().all(|cpu| self.fits(cpu))
     }
 
     fn lane(&mut self, cpu: CpuId) -> &mut Lane {
@@ -101,10 +104,10 @@ impl Lanes {
         }
         for cpu in self.in_use.iter() {
             let lane = &mut self.lanes[cpu as usize];
-            let fits = lane.fits || overload == OverloadRule::Admit;
+            let fits = lane.fits || overload != OverloadRule::Fit;
             *lane = Lane {
                 fits,
-                keeps_room: fits && future.fits_lane(cpu),
+                keeps_room: fits && future.deserves_room(cpu),
                 ..Lane::default()
             };
         }

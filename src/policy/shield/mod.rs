@@ -51,6 +51,7 @@
 
 mod admission;
 mod future;
+mod keep;
 mod lanes;
 mod order;
 mod pool;
@@ -73,6 +74,9 @@ pub enum OverloadRule {
     /// deadlines where `Fit` meets 75 (late jobs aborted; 80 and 76 if not).
     #[default]
     Admit,
+    /// The same among the jobs of the tasks that can be served for good; see
+    /// [`keep`]. For machines where late jobs go on, as on Linux.
+    Keep,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,6 +121,8 @@ pub struct Shield {
     /// How many of the masked were not given up.
     kept: usize,
     late: Vec<u32>,
+    given_up: Vec<u32>,
+    keep: keep::Keep,
     must: Vec<u32>,
     order: order::DeadlineOrder,
     timely: Vec<Pending>,
@@ -157,22 +163,28 @@ impl Shield {
 
     /// The demand test and the mask. O(N log N).
     pub fn assess(&mut self, situation: &Situation<'_>) -> Verdict {
+        let keeps = self.config.overload == OverloadRule::Keep;
+        if keeps {
+            self.keep.choose(situation);
+        }
         self.sort_out(situation, true);
         let lanes_fit = self.lanes.test(situation, &self.timely);
         let pool_fits = self.pool.test(situation, &self.timely);
         let feasible = lanes_fit && pool_fits;
 
         self.clear_standing();
-        if !feasible && self.config.overload == OverloadRule::Admit {
+        let keep = keeps.then_some(&self.keep);
+        self.future.gather(situation, keep);
+        if self.config.overload != OverloadRule::Fit {
             self.admission.drop_some(
                 situation,
                 &self.timely,
                 &self.lanes,
                 &self.pool,
+                &mut self.future,
                 &mut self.standing,
             );
         }
-        self.future.gather(situation);
         let idle_in_lanes = self.lanes.mask(
             situation,
             &self.timely,
@@ -243,6 +255,11 @@ impl Shield {
         &self.late
     }
 
+    /// Jobs of tasks that were given up, by deadline.
+    pub fn given_up(&self) -> &[u32] {
+        &self.given_up
+    }
+
     /// Where each job may run now, by job: not on CPUs whose bound jobs have
     /// no room for it.
     pub fn permitted(&self) -> &[CpuMask] {
@@ -264,6 +281,8 @@ impl Shield {
         self.open.clear();
         self.timely.clear();
         self.late.clear();
+        self.given_up.clear();
+        let keeps = set_late_apart && self.config.overload == OverloadRule::Keep;
         self.order.sort(jobs, now_ns);
         self.open
             .extend(jobs.iter().map(|job| job.allowed.and(&cpus)));
@@ -278,7 +297,9 @@ impl Shield {
             if lane.is_none() && open.is_empty() {
                 continue;
             }
-            if set_late_apart && job.slack(now_ns).is_hopeless() {
+            if keeps && !self.keep.keeps_job(index) {
+                self.given_up.push(index);
+            } else if set_late_apart && job.slack(now_ns).is_hopeless() {
                 self.late.push(index);
             } else {
                 self.timely.push(Pending {

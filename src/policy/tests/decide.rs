@@ -72,14 +72,14 @@ fn misses(
                 .iter()
                 .enumerate()
                 .map(|(i, task)| Upcoming {
-                    release_ns: match released[i] {
-                        0 => task.offset,
-                        n => next_release[i] - task.delays[(n - 1) % task.delays.len()],
-                    },
-                    deadline_ns: task.deadline,
-                    runtime_ns: task.runtime,
-                    period_ns: task.period,
                     allowed: task.allowed,
+                    ..Upcoming::new(
+                        match released[i] {
+                            0 => task.offset,
+                            n => next_release[i] - task.delays[(n - 1) % task.delays.len()],
+                        },
+                        (task.deadline, task.runtime, task.period),
+                    )
                 })
                 .collect();
             let situation = Situation {
@@ -212,7 +212,7 @@ proptest! {
         scores in whim(), shield: bool, sinkhorn: bool, admit: bool, price in any_score(),
     ) {
         let upcoming: Vec<Upcoming> = tasks.into_iter()
-            .map(|(release_ns, deadline_ns, runtime_ns, period_ns, allowed)| Upcoming { release_ns, deadline_ns, runtime_ns, period_ns, allowed })
+            .map(|(release_ns, deadline_ns, runtime_ns, period_ns, allowed)| Upcoming { allowed, ..Upcoming::new(release_ns, (deadline_ns, runtime_ns, period_ns)) })
             .collect();
         let mut decider = Decider::new(PolicyConfig {
             shield: if shield { ShieldMode::On } else { ShieldMode::Off },

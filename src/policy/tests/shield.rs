@@ -119,14 +119,14 @@ proptest! {
     #[test]
     fn the_edf_choice_is_never_masked_on_a_feasible_set(
         jobs in tick_jobs(8, 5, 40), cpus in 1usize..4, hold in 1i64..50,
-        tasks in prop::collection::vec((0i64..10, 1i64..10, 1i64..4, 1i64..20), 0..5),
+        tasks in prop::collection::vec((0i64..10, (1i64..10, 1i64..4, 1i64..20)), 0..5),
     ) {
         let mut shield = Shield::default();
         let upcoming: Vec<Upcoming> = tasks.into_iter()
-            .map(|(release_ns, deadline_ns, runtime_ns, period_ns)| Upcoming {
-                release_ns, deadline_ns, runtime_ns, period_ns, allowed: CpuMask::ALL,
-            })
+            .map(|(release_ns, work)| Upcoming::new(release_ns, work))
             .collect();
+        let load: f64 = upcoming.iter().map(|task| task.utilisation()).sum();
+        prop_assume!(load <= cpus as f64);
         let verdict = shield.assess(&Situation { upcoming: &upcoming, ..situation(&jobs, cpus, hold) });
         prop_assume!(verdict.feasible && shield.late().is_empty());
         let first = jobs.iter().map(|job| job.deadline_ns).min().unwrap();
@@ -270,13 +270,7 @@ fn room_is_kept_for_a_job_that_is_yet_to_come() {
     // Without the upcoming job, the second may run first (margin 5 of 5). With
     // it, EDF would have met all three and that choice would have lost one.
     let jobs = [job(10, 5), job(20, 5)];
-    let upcoming = [Upcoming {
-        release_ns: 5,
-        deadline_ns: 4,
-        runtime_ns: 3,
-        period_ns: 100,
-        allowed: CpuMask::ALL,
-    }];
+    let upcoming = [Upcoming::new(5, (4, 3, 100))];
     let mut shield = Shield::default();
     let blind = situation(&jobs, 1, 5);
     shield.assess(&blind);
@@ -289,22 +283,129 @@ fn room_is_kept_for_a_job_that_is_yet_to_come() {
 }
 
 #[test]
-fn nothing_is_kept_for_tasks_that_ask_for_more_than_there_is() {
-    let jobs = [job(10, 5), job(20, 5)];
-    let greedy = Upcoming {
-        release_ns: 0,
-        deadline_ns: 8,
-        runtime_ns: 6,
-        period_ns: 8,
-        allowed: CpuMask::ALL,
-    };
+fn a_long_job_makes_way_for_short_ones_to_come_where_not_all_can_be_met() {
+    // Both pending jobs fit, and so would one of those to come; not all.
+    let jobs = [job(10, 9), job(20, 5)];
+    let busy = Upcoming::new(1, (8, 4, 8));
     let mut shield = Shield::default();
     let verdict = shield.assess(&Situation {
-        upcoming: &[greedy; 2],
-        ..situation(&jobs, 1, 5)
+        upcoming: &[busy, Upcoming::new(2, (9, 5, 8))],
+        ..situation(&jobs, 1, 1)
     });
-    assert!(verdict.feasible);
+    assert!(verdict.feasible, "overload is what is here already");
+    assert_eq!(shield.candidates(), [1]);
+    assert_eq!(shield.masked(), [0]);
+    // Alone that task leaves room for both.
+    shield.assess(&Situation {
+        upcoming: &[Upcoming::new(1, (40, 4, 40))],
+        ..situation(&jobs, 1, 1)
+    });
     assert_eq!(shield.candidates(), [0, 1]);
+}
+
+#[test]
+fn room_is_kept_for_what_is_planned_of_too_much_to_come() {
+    // In overload the job due at 12 and the short one to come both stay; to run
+    // the later job first would cost one of them.
+    let jobs = [job(12, 6), job(30, 6)];
+    let upcoming = [
+        Upcoming::new(4, (6, 4, 40)),
+        Upcoming::new(35, (40, 39, 40)),
+    ];
+    let mut shield = Shield::default();
+    shield.assess(&Situation {
+        upcoming: &upcoming,
+        ..situation(&jobs, 1, 4)
+    });
+    assert_eq!(shield.candidates(), [0]);
+    assert_eq!(shield.masked(), [1]);
+}
+
+fn keeping() -> Shield {
+    Shield::new(ShieldConfig {
+        overload: OverloadRule::Keep,
+        ..ShieldConfig::default()
+    })
+}
+
+#[test]
+fn where_late_jobs_go_on_whole_tasks_are_given_up_the_critical_last() {
+    let jobs = [job(40, 20), job(60, 30), job(100, 30)];
+    let tasks = |critical: Option<usize>| -> Vec<Upcoming> {
+        let works = [(40, 20, 40), (60, 30, 60), (100, 30, 100)];
+        let task = |(i, work): (usize, (i64, i64, i64))| Upcoming {
+            pending: Some(i as u32),
+            criticality: u8::from(critical == Some(i)),
+            ..Upcoming::new(work.2, work)
+        };
+        works.into_iter().enumerate().map(task).collect()
+    };
+    let given_up = |critical| {
+        let mut shield = keeping();
+        shield.assess(&Situation {
+            upcoming: &tasks(critical),
+            ..situation(&jobs, 1, 1)
+        });
+        assert!(!shield.candidates().contains(&shield.given_up()[0]));
+        shield.given_up().to_vec()
+    };
+    // 25 and 17 jobs a second fit exactly; the third task would not.
+    assert_eq!(given_up(None), [2]);
+    assert_eq!(given_up(Some(2)), [1]);
+}
+
+#[test]
+fn who_was_kept_stays_while_estimates_move_a_little() {
+    let jobs = [job(40, 20), job(40, 20), job(40, 20)];
+    let mut shield = keeping();
+    let mut given_up = |runtimes: [i64; 3]| {
+        let task = |(i, runtime): (usize, i64)| Upcoming {
+            pending: Some(i as u32),
+            ..Upcoming::new(40_000, (40_000, runtime, 40_000))
+        };
+        let tasks: Vec<Upcoming> = runtimes.into_iter().enumerate().map(task).collect();
+        shield.assess(&Situation {
+            upcoming: &tasks,
+            ..situation(&jobs, 1, 1)
+        });
+        shield.given_up().to_vec()
+    };
+    let first = given_up([19_000, 20_000, 20_500]);
+    assert_eq!(first, [2]);
+    assert_eq!(given_up([19_000, 20_500, 20_000]), [2]);
+    assert_eq!(given_up([19_000, 30_000, 20_000]), [1], "that is too much");
+    assert_eq!(given_up([10_000, 10_000, 10_000]), Vec::<u32>::new());
+}
+
+proptest! {
+    #![proptest_config(cases(300))]
+    #[test]
+    fn no_set_of_tasks_that_fits_releases_more_jobs_than_the_kept(
+        works in prop::collection::vec((1i64..60, 5i64..60), 1..9), cpus in 1usize..4,
+    ) {
+        let jobs = vec![job(1000, 1); works.len()];
+        let tasks: Vec<Upcoming> = works.iter().enumerate()
+            .map(|(i, &(runtime, period))| Upcoming {
+                pending: Some(i as u32),
+                ..Upcoming::new(period, (period, runtime, period))
+            })
+            .collect();
+        let mut shield = keeping();
+        shield.assess(&Situation { upcoming: &tasks, ..situation(&jobs, cpus, 1) });
+        let sums = |kept: &dyn Fn(usize) -> bool| {
+            let chosen = (0..works.len()).filter(|&i| kept(i));
+            chosen.fold((0.0, 0.0), |(load, rate), i| {
+                (load + tasks[i].utilisation(), rate + 1.0 / works[i].1 as f64)
+            })
+        };
+        let (load, rate) = sums(&|i| !shield.given_up().contains(&(i as u32)));
+        let capacity = cpus as f64 * (1.0 + 1e-3);
+        prop_assert!(load <= capacity + 1e-9);
+        for others in 0u32..1 << works.len() {
+            let (load, worth) = sums(&|i| others & (1 << i) != 0);
+            prop_assert!(load > capacity - 1e-9 || worth <= rate + 1e-9);
+        }
+    }
 }
 
 #[test]

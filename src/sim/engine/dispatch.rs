@@ -94,6 +94,7 @@ impl Sim<'_> {
             tasks: &self.set.tasks,
             next_boundary: self.timers.min(),
             next_releases: &self.next_releases,
+            estimates: &self.estimates,
         }
     }
 

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 
 pub use options::{Knowledge, Options, Record};
 pub use tally::{Fate, JobRecord, Segment, Tally};
-pub use view::{CoreId, Event, Plan, ReadyJob, TaskId, View, NO_CORE};
+pub use view::{CoreId, Estimate, Event, Plan, ReadyJob, TaskId, View, NO_CORE};
 
 use self::min_tree::MinTree;
 use super::arrivals::{JobSpec, JobStream};
@@ -60,6 +60,13 @@ impl Past {
         let delta = execution as f64 - self.mean;
         self.mean += weight * delta;
         self.variance = (1.0 - weight) * (self.variance + weight * delta * delta);
+    }
+
+    fn estimate(&self) -> Estimate {
+        Estimate {
+            runtime: self.mean.round() as Ns,
+            spread: self.variance.sqrt() as Ns,
+        }
     }
 }
 
@@ -108,6 +115,8 @@ pub struct Sim<'a> {
     timers: MinTree,
     /// See [`View::next_releases`].
     next_releases: Vec<Ns>,
+    /// See [`View::estimates`].
+    estimates: Vec<Estimate>,
     deadlines_are_events: bool,
     sequence: u64,
     /// Tasks whose head job became ready since the last dispatch.
@@ -131,6 +140,7 @@ impl<'a> Sim<'a> {
             cores: vec![Core::IDLE; cores],
             timers: MinTree::new(set.tasks.len()),
             next_releases: set.tasks.iter().map(first_release).collect(),
+            estimates: set.tasks.iter().map(worst_case).collect(),
             deadlines_are_events: options.semantics == Semantics::Abort || record.events,
             sequence: 0,
             fresh: Vec::new(),
@@ -295,9 +305,7 @@ impl<'a> Sim<'a> {
         }
         let expected = match self.options.knowledge {
             Knowledge::Known => spec.execution,
-            Knowledge::Wcet => task.wcet_ns,
-            Knowledge::History if state.past.jobs == 0 => task.wcet_ns,
-            Knowledge::History => state.past.mean.round() as Ns,
+            Knowledge::Wcet | Knowledge::History => self.estimates[id].runtime,
         };
         self.ready.push(ReadyJob {
             task: id as TaskId,
@@ -309,7 +317,7 @@ impl<'a> Sim<'a> {
             deadline: spec.deadline,
             remaining: expected.max(1),
             executed: 0,
-            spread: state.past.variance.sqrt() as Ns,
+            spread: self.estimates[id].spread,
             queued: self.sequence,
             work: spec.execution,
             expected,
@@ -329,6 +337,9 @@ impl<'a> Sim<'a> {
         self.tally.completed += 1;
         self.tally.response_sum += u128::from(self.now - job.release);
         self.tasks[id].past.add(job.executed);
+        if self.options.knowledge == Knowledge::History {
+            self.estimates[id] = self.tasks[id].past.estimate();
+        }
         if self.record.events {
             self.events.push(Event::Completed {
                 task: job.task,
@@ -429,6 +440,13 @@ impl<'a> Sim<'a> {
         for core in 0..self.cores.len() {
             self.book(core);
         }
+    }
+}
+
+fn worst_case(task: &Task) -> Estimate {
+    Estimate {
+        runtime: task.wcet_ns,
+        spread: 0,
     }
 }
 

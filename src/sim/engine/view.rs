@@ -24,7 +24,7 @@ pub struct ReadyJob {
     /// Work left, as far as the policy may know it (`Knowledge`).
     pub remaining: Ns,
     pub executed: Ns,
-    /// Standard deviation of the task's past execution times, 0 without a past.
+    /// How far off that may be: see [`Estimate`].
     pub spread: Ns,
     /// When it joined the waiting jobs, as a sequence number: the order of a plain queue.
     pub queued: u64,
@@ -69,6 +69,17 @@ pub struct View<'a> {
     /// declared parameters have it (the last release and a period), or its release
     /// where it queues behind that already; `NEVER` for bursts and traces.
     pub next_releases: &'a [Ns],
+    /// By task: what a job will take, as far as the policy may know it.
+    pub estimates: &'a [Estimate],
+}
+
+/// The work of a task's next job: the worst case, or the past where times are to be
+/// learned from history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Estimate {
+    pub runtime: Ns,
+    /// Standard deviation of past jobs, 0 without a past.
+    pub spread: Ns,
 }
 
 impl View<'_> {

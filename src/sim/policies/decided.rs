@@ -1,11 +1,11 @@
 //! What runs in the kernel, here: [`Decider`] with any scorer.
 
 use super::{Plan, Policy, View};
-use crate::policy::{Decider, PolicyConfig, Quantiser, Scorer, ShieldMode, Tokenizer};
+use crate::policy::{Decider, Decision, PolicyConfig, Quantiser, Scorer, ShieldMode, Tokenizer};
 use crate::sim::engine::CoreId;
-use crate::sim::situation::{Situations, HOLD_NS};
+use crate::sim::situation::{hold, Situations, TICK};
 use crate::sim::task::TaskSet;
-use crate::sim::time::{Ns, MS};
+use crate::sim::time::MS;
 
 pub struct Decided<S> {
     config: PolicyConfig,
@@ -16,35 +16,31 @@ pub struct Decided<S> {
 
 impl<S: Scorer> Decided<S> {
     pub fn new(config: PolicyConfig, scorer: S) -> Self {
-        Self::holding(HOLD_NS, config, scorer)
+        Self::seeing(Situations::new(), config, scorer)
     }
 
-    /// The same for decisions that stand this long where nothing happens.
-    pub fn holding(hold_ns: Ns, config: PolicyConfig, scorer: S) -> Self {
-        let situations = match config.shield {
-            ShieldMode::On => Situations::new(hold_ns),
-            ShieldMode::Off => Situations::of_jobs_alone(hold_ns),
+    /// The scorer alone, with slack bins as the paper has them, and blind to what is
+    /// to come.
+    pub fn bare(scorer: S) -> Self {
+        let config = PolicyConfig {
+            shield: ShieldMode::Off,
+            ..in_paper_bins()
         };
+        Self::seeing(Situations::of_jobs_alone(), config, scorer)
+    }
+
+    /// The same under the shield.
+    pub fn shielded(scorer: S) -> Self {
+        Self::new(in_paper_bins(), scorer)
+    }
+
+    fn seeing(situations: Situations, config: PolicyConfig, scorer: S) -> Self {
         Self {
             decider: Decider::new(config.clone()),
             config,
             scorer,
             situations,
         }
-    }
-
-    /// The scorer alone, with slack bins as the paper has them.
-    pub fn bare(scorer: S) -> Self {
-        let config = PolicyConfig {
-            shield: ShieldMode::Off,
-            ..in_paper_bins()
-        };
-        Self::new(config, scorer)
-    }
-
-    /// The same under the shield.
-    pub fn shielded(scorer: S) -> Self {
-        Self::new(in_paper_bins(), scorer)
     }
 
     pub fn decider(&self) -> &Decider {
@@ -70,20 +66,33 @@ impl<S: Scorer> Policy for Decided<S> {
     }
 
     fn decide(&mut self, view: &View, plan: &mut Plan) {
-        // As in the kernel, nobody is asked where everybody can run.
-        if view.jobs.len() <= view.cores && !self.config.may_idle {
-            view.jobs.iter().for_each(|job| plan.run(job.task));
+        if !self.config.may_idle && run_all(view, plan) {
             return;
         }
-        let hold_ns = self.situations.hold_of(view);
         let situation = self.situations.of(view);
         let decision = self.decider.decide(&mut self.scorer, &situation);
-        for (cpu, job) in decision.assignment.iter() {
-            plan.run_on(view.jobs[job].task, CoreId::from(cpu));
-        }
-        // What the shield allows it allows for that long only.
-        if self.config.shield == ShieldMode::On {
-            plan.wake_at(view.now + hold_ns);
-        }
+        carry_out(decision, view, plan);
     }
+}
+
+/// Runs everybody where nobody has to wait: as in the kernel, nobody is asked then.
+pub fn run_all(view: &View, plan: &mut Plan) -> bool {
+    let uncontested = view.jobs.len() <= view.cores;
+    if uncontested {
+        view.jobs.iter().for_each(|job| plan.run(job.task));
+    }
+    uncontested
+}
+
+/// The decision as a plan, and when to ask again.
+pub fn carry_out(decision: &Decision, view: &View, plan: &mut Plan) {
+    for (cpu, job) in decision.assignment.iter() {
+        plan.run_on(view.jobs[job].task, CoreId::from(cpu));
+    }
+    // Whoever is served only because he has waited for long is served for a tick.
+    let soon = view.cores > 1 || decision.late_due;
+    plan.wake_at(match soon {
+        true => (view.now / TICK + 1) * TICK,
+        false => view.now + hold(view),
+    });
 }

@@ -15,7 +15,7 @@ mod random;
 mod rm;
 mod srpt;
 
-pub use decided::Decided;
+pub use decided::{carry_out, run_all, Decided};
 pub use dm::DeadlineMonotonic;
 pub use dover::Dover;
 pub use dp_wrap::DpWrap;
