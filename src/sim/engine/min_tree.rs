@@ -39,6 +39,11 @@ impl MinTree {
     }
 
     #[inline]
+    pub fn get(&self, entry: usize) -> Ns {
+        self.tree[entry + self.leaves]
+    }
+
+    #[inline]
     pub fn set(&mut self, entry: usize, value: Ns) {
         let mut node = entry + self.leaves;
         self.tree[node] = value;

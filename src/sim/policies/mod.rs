@@ -14,6 +14,7 @@ mod partitioned;
 mod random;
 mod rm;
 mod srpt;
+mod waiting;
 
 pub use decided::Decided;
 pub use dm::DeadlineMonotonic;
@@ -29,8 +30,9 @@ pub use partitioned::Partitioned;
 pub use random::Random;
 pub use rm::RateMonotonic;
 pub use srpt::Srpt;
+pub use waiting::Hopeless;
 
-use super::engine::{Plan, ReadyJob, View};
+use super::engine::{Plan, ReadyJob, TaskId, View};
 use super::task::{Task, TaskSet};
 use super::time::Ns;
 use crate::policy::{self, DistilledRule};
@@ -77,7 +79,7 @@ fn decide_by_key(view: &View, plan: &mut Plan, key: Key) {
 pub struct Best<K> {
     /// The least so far, in order, never more than m: nearly all jobs of a long
     /// queue are turned away by one comparison with the last of them.
-    least: Vec<(K, bool, u32)>,
+    least: Vec<(K, bool, TaskId)>,
 }
 
 impl<K> Default for Best<K> {
@@ -98,18 +100,6 @@ impl<K: Ord + Copy> Best<K> {
         self.run_least_indexed(view, plan, |_, job| rank(job));
     }
 
-    /// The same, but who runs already has no precedence on a tie.
-    pub fn run_least_strictly(
-        &mut self,
-        view: &View,
-        plan: &mut Plan,
-        mut rank: impl FnMut(&ReadyJob) -> Option<K>,
-    ) {
-        let ranks = view.jobs.iter();
-        let ranks = ranks.filter_map(|job| Some((rank(job)?, false, job.task)));
-        self.pick(view.cores, ranks, plan);
-    }
-
     pub fn run_least_indexed(
         &mut self,
         view: &View,
@@ -118,23 +108,33 @@ impl<K: Ord + Copy> Best<K> {
     ) {
         let ranks = view.jobs.iter().enumerate();
         let ranks = ranks.filter_map(|(i, job)| Some((rank(i, job)?, !job.is_running(), job.task)));
-        self.pick(view.cores, ranks, plan);
+        self.clear();
+        for rank in ranks {
+            self.offer(view.cores, rank);
+        }
+        self.run(plan);
     }
 
-    fn pick(&mut self, cores: usize, ranks: impl Iterator<Item = (K, bool, u32)>, plan: &mut Plan) {
+    pub fn clear(&mut self) {
+        self.least.clear();
+    }
+
+    /// False if there are m better ones.
+    fn offer(&mut self, cores: usize, rank: (K, bool, TaskId)) -> bool {
         let least = &mut self.least;
-        least.clear();
-        for rank in ranks {
-            if least.len() == cores {
-                if least.last().is_none_or(|worst| rank >= *worst) {
-                    continue;
-                }
-                least.pop();
+        if least.len() == cores {
+            if least.last().is_none_or(|worst| rank >= *worst) {
+                return false;
             }
-            let place = least.partition_point(|better| *better < rank);
-            least.insert(place, rank);
+            least.pop();
         }
-        for &(_, _, task) in least.iter() {
+        let place = least.partition_point(|better| *better < rank);
+        least.insert(place, rank);
+        true
+    }
+
+    pub fn run(&self, plan: &mut Plan) {
+        for &(_, _, task) in &self.least {
             plan.run(task);
         }
     }
@@ -169,7 +169,13 @@ pub const POLICIES: &[Entry] = &[
     entry!("rm", "rate monotonic", true, true, RateMonotonic),
     entry!("dm", "deadline monotonic", true, true, DeadlineMonotonic),
     entry!("edf", "earliest deadline first", true, true, Edf),
-    entry!("llf", "least laxity first", true, true, Llf::default()),
+    entry!(
+        "llf",
+        "least laxity first",
+        true,
+        true,
+        Llf::new(Hopeless::Keep)
+    ),
     entry!(
         "srpt",
         "shortest remaining processing time",
@@ -189,7 +195,7 @@ pub const POLICIES: &[Entry] = &[
         "LLF without hopeless jobs",
         true,
         true,
-        Llf::dropping()
+        Llf::new(Hopeless::Drop)
     ),
     entry!(
         "mh",
