@@ -97,17 +97,8 @@ impl<K: Ord + Copy> Best<K> {
         plan: &mut Plan,
         mut rank: impl FnMut(&ReadyJob) -> Option<K>,
     ) {
-        self.run_least_indexed(view, plan, |_, job| rank(job));
-    }
-
-    pub fn run_least_indexed(
-        &mut self,
-        view: &View,
-        plan: &mut Plan,
-        mut rank: impl FnMut(usize, &ReadyJob) -> Option<K>,
-    ) {
-        let ranks = view.jobs.iter().enumerate();
-        let ranks = ranks.filter_map(|(i, job)| Some((rank(i, job)?, !job.is_running(), job.task)));
+        let ranks = view.jobs.iter();
+        let ranks = ranks.filter_map(|job| Some((rank(job)?, !job.is_running(), job.task)));
         self.clear();
         for rank in ranks {
             self.offer(view.cores, rank);
@@ -117,6 +108,11 @@ impl<K: Ord + Copy> Best<K> {
 
     pub fn clear(&mut self) {
         self.least.clear();
+    }
+
+    /// The last of m, if there are that many.
+    fn worst(&self, cores: usize) -> Option<&(K, bool, TaskId)> {
+        self.least.last().filter(|_| self.least.len() == cores)
     }
 
     /// False if there are m better ones.
