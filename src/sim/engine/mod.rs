@@ -17,7 +17,7 @@ pub use options::{Knowledge, Options, Record};
 pub use tally::{Fate, JobRecord, Segment, Tally};
 pub use view::{CoreId, Event, Plan, ReadyJob, TaskId, View, NO_CORE};
 
-pub(super) use self::min_tree::MinTree;
+pub(super) use self::min_tree::{MinTree, Value};
 use super::arrivals::{JobSpec, JobStream};
 use super::policies::Policy;
 use super::task::{Arrival, Semantics, Task, TaskSet};
@@ -377,6 +377,7 @@ impl<'a> Sim<'a> {
         self.ready.swap_remove(position);
         if let Some(moved) = self.ready.get(position) {
             self.places[moved.task as usize] = position as u32;
+            self.touched.push(moved.task);
         }
         let state = &mut self.tasks[id];
         self.places[id] = NOT_READY;

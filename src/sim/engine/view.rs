@@ -65,8 +65,9 @@ pub struct View<'a> {
     pub places: &'a [u32],
     /// The tasks whose jobs run, by core.
     pub running: &'a [TaskId],
-    /// The tasks whose job came, went, started or stopped since the last decision;
-    /// some of them more than once. Who waited then and is not named has not changed.
+    /// The tasks whose job came, went, started, stopped or stands in another place
+    /// since the last decision, some of them more than once. Who waited then and is
+    /// not named has not changed.
     pub touched: &'a [TaskId],
     pub tasks: &'a [Task],
     /// The next release (or deadline, where jobs are aborted) of any task. Periodic

@@ -1,6 +1,7 @@
 //! The classic schedulers, one file each, behind one trait.
 
 mod decided;
+mod distilled;
 mod dm;
 mod dover;
 mod dp_wrap;
@@ -17,6 +18,7 @@ mod srpt;
 mod waiting;
 
 pub use decided::Decided;
+pub use distilled::Distilled;
 pub use dm::DeadlineMonotonic;
 pub use dover::Dover;
 pub use dp_wrap::DpWrap;
@@ -129,10 +131,13 @@ impl<K: Ord + Copy> Best<K> {
         true
     }
 
+    /// Those who are in, the best first.
+    pub fn tasks(&self) -> impl Iterator<Item = TaskId> + '_ {
+        self.least.iter().map(|&(_, _, task)| task)
+    }
+
     pub fn run(&self, plan: &mut Plan) {
-        for &(_, _, task) in &self.least {
-            plan.run(task);
-        }
+        self.tasks().for_each(|task| plan.run(task));
     }
 }
 
@@ -247,7 +252,7 @@ pub const POLICIES: &[Entry] = &[
         "the paper's distilled rule",
         true,
         true,
-        Decided::bare(DistilledRule::default())
+        Distilled::default()
     ),
     entry!(
         "distilled-shield",

@@ -2,7 +2,7 @@
 //! who came, went, started or stopped have to be looked at, and not the whole queue.
 
 use super::{Best, Plan, View};
-use crate::sim::engine::{MinTree, ReadyJob, TaskId};
+use crate::sim::engine::{MinTree, ReadyJob, TaskId, Value};
 use crate::sim::task::{Semantics, TaskSet};
 use crate::sim::time::{Ns, NEVER};
 
@@ -27,6 +27,11 @@ impl Watch {
         }
     }
 
+    /// This one has been chosen and taken out of its queue.
+    pub fn take(&mut self, task: TaskId) {
+        self.taken.push(task);
+    }
+
     pub fn taken(&self) -> &[TaskId] {
         &self.taken
     }
@@ -34,20 +39,20 @@ impl Watch {
 
 impl<K: Ord + Copy> Best<K> {
     /// Takes from a queue, the least key first, until one is not good enough.
-    pub fn offer_waiting(
+    pub fn offer_waiting<V: Value>(
         &mut self,
         view: &View,
-        queue: &mut MinTree,
+        queue: &mut MinTree<V>,
         watch: &mut Watch,
-        rank: impl Fn(Ns, TaskId) -> (K, bool, TaskId),
+        rank: impl Fn(V, TaskId) -> (K, bool, TaskId),
     ) {
-        while queue.min() != NEVER {
+        while queue.min() != V::NEVER {
             let task = queue.argmin();
             if !self.offer(view.cores, rank(queue.min(), task as TaskId)) {
                 return;
             }
-            queue.set(task, NEVER);
-            watch.taken.push(task as TaskId);
+            queue.set(task, V::NEVER);
+            watch.take(task as TaskId);
         }
     }
 }
