@@ -74,7 +74,7 @@ impl Key {
 }
 
 fn decide_by_key(view: &View, plan: &mut Plan, key: Key) {
-    Best::default().run_least(view, plan, |job| Some(key.of(job, view.task(job))));
+    Best::default().run_least(view, plan, |job| key.of(job, view.task(job)));
 }
 
 /// Picks the least m jobs; keeps its buffer between decisions.
@@ -92,18 +92,15 @@ impl<K> Default for Best<K> {
 
 impl<K: Ord + Copy> Best<K> {
     /// Runs the m jobs of least rank; on a tie who runs already stays, then the
-    /// lower task number. Jobs without a rank do not run.
-    pub fn run_least(
-        &mut self,
-        view: &View,
-        plan: &mut Plan,
-        mut rank: impl FnMut(&ReadyJob) -> Option<K>,
-    ) {
-        let ranks = view.jobs.iter();
-        let ranks = ranks.filter_map(|job| Some((rank(job)?, !job.is_running(), job.task)));
+    /// lower task number.
+    fn run_least(&mut self, view: &View, plan: &mut Plan, mut rank: impl FnMut(&ReadyJob) -> K) {
         self.clear();
-        for rank in ranks {
-            self.offer(view.cores, rank);
+        for job in view.jobs {
+            let rank = rank(job);
+            // Most need no closer look.
+            if self.worst(view.cores).is_none_or(|worst| rank <= worst.0) {
+                self.offer(view.cores, (rank, !job.is_running(), job.task));
+            }
         }
         self.run(plan);
     }
@@ -118,17 +115,15 @@ impl<K: Ord + Copy> Best<K> {
     }
 
     /// False if there are m better ones.
+    #[inline]
     fn offer(&mut self, cores: usize, rank: (K, bool, TaskId)) -> bool {
-        let least = &mut self.least;
-        if least.len() == cores {
-            if least.last().is_none_or(|worst| rank >= *worst) {
-                return false;
-            }
-            least.pop();
+        let is_in = self.worst(cores).is_none_or(|worst| rank < *worst);
+        if is_in {
+            self.least.truncate(cores - 1);
+            let place = self.least.partition_point(|better| *better < rank);
+            self.least.insert(place, rank);
         }
-        let place = least.partition_point(|better| *better < rank);
-        least.insert(place, rank);
-        true
+        is_in
     }
 
     /// Those who are in, the best first.

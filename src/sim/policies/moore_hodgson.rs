@@ -43,6 +43,8 @@ struct ByDeadline {
     jobs: Vec<Timely>,
     /// By task: the deadline of its job in there, or `NEVER`.
     deadlines: Vec<Ns>,
+    /// What they all need together.
+    work: Ns,
 }
 
 impl ByDeadline {
@@ -57,11 +59,13 @@ impl ByDeadline {
         let old = std::mem::replace(&mut self.deadlines[task as usize], deadline);
         if old != NEVER {
             let place = self.place(old, task);
+            self.work -= self.jobs[place].remaining;
             match new {
                 Some(new) if old == deadline => self.jobs[place] = new,
                 _ => drop(self.jobs.remove(place)),
             }
         }
+        self.work += new.map_or(0, |new| new.remaining);
         if let Some(new) = new.filter(|_| old != deadline) {
             self.jobs.insert(self.place(deadline, task), new);
         }
@@ -139,7 +143,7 @@ impl MooreHodgson {
         self.given_up.clear();
         self.given_up.resize(jobs.len(), false);
         self.longest.clear();
-        let mut work = 0;
+        let (mut work, mut total) = (0, self.timely.work);
         // The heap is only built once something does not fit.
         let mut tight = false;
         for (n, job) in jobs.iter().enumerate() {
@@ -147,7 +151,12 @@ impl MooreHodgson {
             if tight {
                 self.longest.push(entry(n, job));
             }
-            if work <= view.cores as u64 * (job.deadline - view.now) {
+            let room = view.cores as u64 * (job.deadline - view.now);
+            if total <= room {
+                // So do all who come later.
+                return;
+            }
+            if work <= room {
                 continue;
             }
             if !tight {
@@ -157,6 +166,7 @@ impl MooreHodgson {
             }
             if let Some((dropped, _, n)) = self.longest.pop() {
                 work -= dropped;
+                total -= dropped;
                 self.given_up[n as usize] = true;
             }
         }
@@ -168,8 +178,8 @@ impl Policy for MooreHodgson {
         let tasks = set.tasks.len();
         *self = Self {
             timely: ByDeadline {
-                jobs: Vec::new(),
                 deadlines: vec![NEVER; tasks],
+                ..ByDeadline::default()
             },
             latest_starts: MinTree::new(tasks),
             late: MinTree::new(tasks),
