@@ -2,6 +2,7 @@
 //! the deadline D, in deadline order.
 
 use super::super::job::Situation;
+use super::order::DeadlineOrder;
 
 /// Jobs of a task counted one by one before its demand becomes a line. More
 /// is sharper and slower; few tasks are where sharpness pays.
@@ -22,6 +23,8 @@ pub(super) struct Release {
 pub(super) struct Future {
     /// By deadline.
     pub releases: Vec<Release>,
+    by_task: Vec<Release>,
+    order: DeadlineOrder,
     /// Utilisation of all known tasks, and (below) by the CPU they are bound to.
     total: f64,
     by_lane: Vec<f64>,
@@ -33,6 +36,7 @@ const FULL: f64 = 1.0 + 1e-9;
 impl Future {
     pub fn gather(&mut self, situation: &Situation<'_>) {
         self.releases.clear();
+        self.by_task.clear();
         self.by_lane.clear();
         self.total = 0.0;
         let exact = match situation.upcoming.len() {
@@ -56,7 +60,7 @@ impl Future {
             }
             let first = task.first_deadline_ns(situation.now_ns);
             for k in 0..exact {
-                self.releases.push(Release {
+                self.by_task.push(Release {
                     at_ns: first.saturating_add(task.period_ns.max(1).saturating_mul(k)),
                     work_ns: task.runtime_ns,
                     per_ns: if k + 1 == exact { utilisation } else { 0.0 },
@@ -64,7 +68,11 @@ impl Future {
                 });
             }
         }
-        self.releases.sort_unstable_by_key(|release| release.at_ns);
+        self.order
+            .sort(&self.by_task, |release| release.at_ns, situation.now_ns);
+        let in_order = self.order.indices().iter();
+        self.releases
+            .extend(in_order.map(|&index| self.by_task[index as usize]));
     }
 
     /// Can the tasks bound to a CPU be served by it in the long run? If not,

@@ -264,7 +264,7 @@ impl Shield {
         self.open.clear();
         self.timely.clear();
         self.late.clear();
-        self.order.sort(jobs, now_ns);
+        self.order.sort(jobs, |job| job.deadline_ns, now_ns);
         self.open
             .extend(jobs.iter().map(|job| job.allowed.and(&cpus)));
         let only_cpu = cpus.single();
