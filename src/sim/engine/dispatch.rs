@@ -118,9 +118,9 @@ impl Sim<'_> {
         };
         if self.options.decision_latency_ns == 0 {
             if self.may_preempt() {
-                self.apply(plan.entries().iter().copied());
+                self.apply(plan.entries());
             } else {
-                self.fill_idle(plan.entries().iter().copied());
+                self.fill_idle(plan.entries());
                 self.control.due = true;
             }
         } else {
@@ -229,47 +229,51 @@ impl Sim<'_> {
             .collect();
         self.tally.stale += (before - live.len()) as u64;
         if self.may_preempt() {
-            self.apply(live.into_iter());
+            self.apply(&live);
         } else {
-            self.fill_idle(live.into_iter());
+            self.fill_idle(&live);
             self.control.due = true;
         }
         self.fill_idle_by_deadline();
     }
 
     /// Makes exactly these jobs run.
-    fn apply(&mut self, entries: impl Iterator<Item = (TaskId, CoreId)> + Clone) {
+    fn apply(&mut self, entries: &[(TaskId, CoreId)]) {
         let cores = self.cores.len();
-        let wanted = |sim: &Self, task: TaskId| {
-            entries
-                .clone()
-                .take(cores)
-                .find(|e| e.0 == task)
-                .map(|(_, core)| core)
-                .filter(|_| sim.places[task as usize] != NOT_READY)
-        };
-        for core in 0..cores {
-            let task = self.cores[core].task;
-            if task == NO_TASK {
-                continue;
-            }
-            match wanted(self, task) {
-                Some(on) if on == NO_CORE || on as usize == core => {}
-                _ => self.preempt(core),
+        let entries = &entries[..entries.len().min(cores)];
+        for core in &mut self.cores {
+            core.stays = false;
+        }
+        // Backwards, so that of two entries for a task the first counts.
+        for &(task, on) in entries.iter().rev() {
+            let place = self.places[task as usize];
+            let job = self.ready.get(place as usize);
+            if let Some(job) = job.filter(|job| job.is_running()) {
+                self.cores[job.core as usize].stays = on == NO_CORE || on == job.core;
             }
         }
+        let mut idle = 0;
+        for core in 0..cores {
+            if !self.cores[core].is_idle() && !self.cores[core].stays {
+                self.preempt(core);
+            }
+            idle += usize::from(self.cores[core].is_idle());
+        }
+        if idle == 0 {
+            return;
+        }
         // Those with a fixed core first, so that nobody sits on it by chance.
-        for (task, core) in entries.clone().take(cores) {
+        for &(task, core) in entries {
             if core != NO_CORE && self.can_start(task) && self.cores[core as usize].is_idle() {
                 self.start(core as usize, task as usize);
             }
         }
-        self.fill_idle(entries.take(cores));
+        self.fill_idle(entries);
     }
 
     /// Starts these jobs as far as there are idle cores; preempts nobody.
-    fn fill_idle(&mut self, entries: impl Iterator<Item = (TaskId, CoreId)>) {
-        for (task, core) in entries {
+    fn fill_idle(&mut self, entries: &[(TaskId, CoreId)]) {
+        for &(task, core) in entries {
             if core == NO_CORE && self.can_start(task) {
                 let Some(core) = self.idle_core_for(task as usize) else {
                     return;

@@ -71,6 +71,8 @@ struct Core {
     finish: Ns,
     /// Priority of what runs, for keyed dispatch.
     key: Ns,
+    /// The plan being carried out leaves what runs here alone.
+    stays: bool,
     /// The job that used the core last: turning back to it costs nothing.
     last: (TaskId, u32),
 }
@@ -82,6 +84,7 @@ impl Core {
         taken: 0,
         finish: NEVER,
         key: 0,
+        stays: false,
         last: (NO_TASK, 0),
     };
 

@@ -46,6 +46,8 @@ pub struct Distilled {
     /// By task, of those who wait: are they in the lowest bin? And how many are.
     is_below: Vec<bool>,
     below: usize,
+    /// Beside `View::running`.
+    running: Vec<Scored>,
     best: Best<Rank>,
     chosen: Vec<Job>,
     candidates: Vec<u32>,
@@ -68,6 +70,7 @@ impl Default for Distilled {
             edges: MinTree::new(0),
             is_below: Vec::new(),
             below: 0,
+            running: Vec::new(),
             best: Best::default(),
             chosen: Vec::new(),
             candidates: Vec::new(),
@@ -78,6 +81,7 @@ impl Default for Distilled {
 }
 
 /// A job as the rule sees it.
+#[derive(Clone, Copy)]
 struct Scored {
     level: usize,
     score: f32,
@@ -145,8 +149,7 @@ impl Distilled {
             NEVER => f32::MAX,
             bits => f32::from_bits(bits as u32),
         };
-        for job in view.running_jobs() {
-            let scored = self.score(job, view);
+        for scored in &self.running {
             below += usize::from(scored.level == 0);
             highest = highest.max(scored.score);
             lowest = lowest.min(scored.score);
@@ -159,15 +162,17 @@ impl Distilled {
     }
 
     fn choose(&mut self, view: &View) {
+        let mut running = std::mem::take(&mut self.running);
+        running.clear();
+        running.extend(view.running_jobs().map(|job| self.score(job, view)));
+        self.running = running;
         let bonus = self.bonus(view);
         let mut best = std::mem::take(&mut self.best);
         best.clear();
-        for job in view.running_jobs() {
-            let mut scored = self.score(job, view);
-            if scored.level == self.top_level() {
-                scored.score += bonus;
-            }
-            let rank = rank_of(scored.score, job, view);
+        for (job, scored) in view.running_jobs().zip(&self.running) {
+            let is_reserved = scored.level == self.top_level();
+            let score = scored.score + if is_reserved { bonus } else { 0.0 };
+            let rank = rank_of(score, job, view);
             best.offer(view.cores, (rank, false, job.task));
         }
         best.offer_waiting(view, &mut self.ranks, &mut self.watch, |rank, task| {

@@ -37,6 +37,26 @@ struct Timely {
     remaining: Ns,
 }
 
+/// Remaining work, place in the view (of equals the last goes) and in `timely`, as
+/// one number: the heap is most of an admission.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Longest(u128);
+
+impl Longest {
+    fn new(job: &Timely, n: usize, view: &View) -> Self {
+        let place = view.places[job.task as usize];
+        Self(u128::from(job.remaining) << 64 | u128::from(place) << 32 | n as u128)
+    }
+
+    fn remaining(self) -> Ns {
+        (self.0 >> 64) as Ns
+    }
+
+    fn n(self) -> usize {
+        self.0 as u32 as usize
+    }
+}
+
 /// By deadline, kept in order from one decision to the next.
 #[derive(Default)]
 struct ByDeadline {
@@ -84,8 +104,7 @@ pub struct MooreHodgson {
     /// When each of those who wait becomes hopeless, and the order of those who have.
     latest_starts: MinTree,
     late: MinTree,
-    /// Remaining work, place in the view (of equals the last goes) and in `timely`.
-    longest: BinaryHeap<(Ns, u32, u32)>,
+    longest: BinaryHeap<Longest>,
     /// Beside `timely`.
     given_up: Vec<bool>,
     best: Best<(bool, Ns)>,
@@ -136,10 +155,6 @@ impl MooreHodgson {
 
     fn admit(&mut self, view: &View) {
         let jobs = &self.timely.jobs;
-        let entry = |n: usize, job: &Timely| {
-            let place = view.places[job.task as usize];
-            (job.remaining, place, n as u32)
-        };
         self.given_up.clear();
         self.given_up.resize(jobs.len(), false);
         self.longest.clear();
@@ -149,7 +164,7 @@ impl MooreHodgson {
         for (n, job) in jobs.iter().enumerate() {
             work += job.remaining;
             if tight {
-                self.longest.push(entry(n, job));
+                self.longest.push(Longest::new(job, n, view));
             }
             let room = view.cores as u64 * (job.deadline - view.now);
             if total <= room {
@@ -162,12 +177,13 @@ impl MooreHodgson {
             if !tight {
                 tight = true;
                 let so_far = jobs[..=n].iter().enumerate();
-                self.longest.extend(so_far.map(|(n, job)| entry(n, job)));
+                self.longest
+                    .extend(so_far.map(|(n, job)| Longest::new(job, n, view)));
             }
-            if let Some((dropped, _, n)) = self.longest.pop() {
-                work -= dropped;
-                total -= dropped;
-                self.given_up[n as usize] = true;
+            if let Some(dropped) = self.longest.pop() {
+                work -= dropped.remaining();
+                total -= dropped.remaining();
+                self.given_up[dropped.n()] = true;
             }
         }
     }
@@ -197,11 +213,13 @@ impl Policy for MooreHodgson {
         };
         best.clear();
         for (job, _) in self.timely.jobs.iter().zip(&self.given_up).filter(|e| !e.1) {
-            let worst = best.worst(view.cores).map(|rank| rank.0 .1);
-            if order == Order::Deadline && worst.is_some_and(|worst| worst < job.deadline) {
+            let rank = rank(false, job);
+            let beaten = |worst: &((bool, Ns), bool, TaskId)| worst.0 < rank.0;
+            if !best.worst(view.cores).is_some_and(beaten) {
+                best.offer(view.cores, rank);
+            } else if order == Order::Deadline {
                 break;
             }
-            best.offer(view.cores, rank(false, job));
         }
         // Nobody who can be on time wants the rest.
         if best.worst(view.cores).is_none() {
