@@ -159,13 +159,10 @@ impl MooreHodgson {
         self.given_up.resize(jobs.len(), false);
         self.longest.clear();
         let (mut work, mut total) = (0, self.timely.work);
-        // The heap is only built once something does not fit.
-        let mut tight = false;
+        // Into the heap only go those who stand before one that does not fit.
+        let mut heaped = 0;
         for (n, job) in jobs.iter().enumerate() {
             work += job.remaining;
-            if tight {
-                self.longest.push(Longest::new(job, n, view));
-            }
             let room = view.cores as u64 * (job.deadline - view.now);
             if total <= room {
                 // So do all who come later.
@@ -174,12 +171,10 @@ impl MooreHodgson {
             if work <= room {
                 continue;
             }
-            if !tight {
-                tight = true;
-                let so_far = jobs[..=n].iter().enumerate();
-                self.longest
-                    .extend(so_far.map(|(n, job)| Longest::new(job, n, view)));
-            }
+            let places = heaped..=n;
+            heaped = n + 1;
+            self.longest
+                .extend(places.map(|n| Longest::new(&jobs[n], n, view)));
             if let Some(dropped) = self.longest.pop() {
                 work -= dropped.remaining();
                 total -= dropped.remaining();
