@@ -14,7 +14,7 @@ use crate::policy::{
 };
 use crate::sim::engine::{CoreId, MinTree, ReadyJob, TaskId};
 use crate::sim::task::TaskSet;
-use crate::sim::time::{Ns, NEVER};
+use crate::sim::time::NEVER;
 
 /// The highest score first, then the deadline, then the place in the view: the
 /// order in which the policy maps jobs to CPUs.
