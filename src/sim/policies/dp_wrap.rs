@@ -15,7 +15,6 @@ use crate::sim::time::{Ns, NEVER};
 struct Piece {
     task: TaskId,
     core: CoreId,
-    start: Ns,
     end: Ns,
 }
 
@@ -71,7 +70,6 @@ impl DpWrap {
                 self.pieces.push(Piece {
                     task,
                     core: core as CoreId,
-                    start: at,
                     end: at + stretch,
                 });
                 left -= stretch;
