@@ -125,6 +125,40 @@ fn without_the_shield_bad_advice_does_cost_deadlines() {
     assert!(missed.count() > 10);
 }
 
+/// Bursts and their reserve, long queues and ties included.
+#[test]
+fn the_distilled_rule_of_the_simulator_schedules_as_the_policy_code_does() {
+    let record = Record {
+        jobs: true,
+        segments: true,
+        ..Record::default()
+    };
+    let late = |semantics| Options {
+        decision_latency_ns: 200 * US,
+        ..Options::new(semantics)
+    };
+    for (name, tasks) in [("random5", 5), ("heavy", 12), ("large", 80), ("stress", 60)] {
+        let params = Params {
+            tasks: Some(tasks),
+            load: Some((1.1, 1.4)),
+            horizon_ns: Some(SECOND / 2),
+            ..Params::default()
+        };
+        let workload = workload::find(name).expect("a known workload");
+        let set = workload.generate(&params, 21, 0);
+        for options in Semantics::BOTH.map(|s| [Options::new(s), late(s)]).concat() {
+            let schedule = |policy: &mut dyn Policy| {
+                let mut sim = Sim::new(&set, set.cores, options, record);
+                sim.run(policy);
+                (sim.tally.records, sim.tally.segments)
+            };
+            let mut ours = policies::Distilled::default();
+            let mut theirs = Decided::bare(DistilledRule::default());
+            assert!(schedule(&mut ours) == schedule(&mut theirs), "{name}");
+        }
+    }
+}
+
 #[test]
 fn under_the_shield_srpt_answers_a_tenth_sooner_than_edf_and_misses_nothing() {
     let (mut ours, mut edf) = (0.0, 0.0);

@@ -4,6 +4,7 @@
 use super::super::cpumask::{CpuId, CpuMask};
 use super::super::job::Situation;
 use super::keep::Keep;
+use super::order::DeadlineOrder;
 
 /// Jobs of a task counted one by one before its demand becomes a line. More
 /// is sharper and slower; few tasks are where sharpness pays.
@@ -25,6 +26,8 @@ pub(super) struct Release {
 pub(super) struct Future {
     /// By deadline.
     pub releases: Vec<Release>,
+    by_task: Vec<Release>,
+    order: DeadlineOrder,
     /// Utilisation of all known tasks, and (below) by the CPU they are bound to.
     total: f64,
     by_lane: Vec<f64>,
@@ -39,6 +42,7 @@ impl Future {
     /// What is to come of the tasks that are kept.
     pub fn gather(&mut self, situation: &Situation<'_>, keep: Option<&Keep>) {
         self.releases.clear();
+        self.by_task.clear();
         self.by_lane.clear();
         self.total = 0.0;
         self.planned = CpuMask::EMPTY;
@@ -66,7 +70,7 @@ impl Future {
             }
             let first = task.first_deadline_ns(situation.now_ns);
             for k in 0..exact {
-                self.releases.push(Release {
+                self.by_task.push(Release {
                     at_ns: first.saturating_add(task.period_ns.max(1).saturating_mul(k)),
                     work_ns: task.runtime_ns,
                     per_ns: if k + 1 == exact { utilisation } else { 0.0 },
@@ -75,7 +79,11 @@ impl Future {
                 });
             }
         }
-        self.releases.sort_unstable_by_key(|release| release.at_ns);
+        self.order
+            .sort(&self.by_task, |release| release.at_ns, situation.now_ns);
+        let in_order = self.order.indices().iter();
+        self.releases
+            .extend(in_order.map(|&index| self.by_task[index as usize]));
     }
 
     /// Can the tasks bound to a CPU be served by it in the long run?

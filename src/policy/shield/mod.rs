@@ -283,7 +283,7 @@ impl Shield {
         self.late.clear();
         self.given_up.clear();
         let keeps = set_late_apart && self.config.overload == OverloadRule::Keep;
-        self.order.sort(jobs, now_ns);
+        self.order.sort(jobs, |job| job.deadline_ns, now_ns);
         self.open
             .extend(jobs.iter().map(|job| job.allowed.and(&cpus)));
         let only_cpu = cpus.single();

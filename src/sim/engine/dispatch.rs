@@ -20,8 +20,12 @@ pub(super) struct Control {
     due: bool,
     /// When hidden releases become visible (staleness).
     reveals: VecDeque<Ns>,
-    /// The jobs the policy may see, when that is not all of them.
+    /// The jobs the policy may see, when that is not all of them, and where they stand.
     visible: Vec<ReadyJob>,
+    visible_places: Vec<u32>,
+    /// What the policy is told of this decision: see [`View`].
+    running: Vec<TaskId>,
+    touched: Vec<TaskId>,
 }
 
 /// A decision under way.
@@ -41,6 +45,9 @@ impl Default for Control {
             due: false,
             reveals: VecDeque::new(),
             visible: Vec::new(),
+            visible_places: Vec::new(),
+            running: Vec::new(),
+            touched: Vec::new(),
         }
     }
 }
@@ -74,7 +81,7 @@ impl Sim<'_> {
                 self.control.due = false;
                 self.tally.decisions += 1;
                 self.book_running();
-                self.reveal();
+                self.tell();
                 return true;
             }
         }
@@ -82,15 +89,20 @@ impl Sim<'_> {
 
     /// What the policy sees of the present state.
     pub fn view(&self) -> View<'_> {
+        let control = &self.control;
+        let (jobs, places) = if self.options.staleness_ns > 0 {
+            (&control.visible, &control.visible_places)
+        } else {
+            (&self.ready, &self.places)
+        };
         View {
             now: self.now,
             cores: self.cores.len(),
             options: &self.options,
-            jobs: if self.options.staleness_ns > 0 {
-                &self.control.visible
-            } else {
-                &self.ready
-            },
+            jobs,
+            places,
+            running: &control.running,
+            touched: &control.touched,
             tasks: &self.set.tasks,
             next_boundary: self.timers.min(),
             next_releases: &self.next_releases,
@@ -107,9 +119,9 @@ impl Sim<'_> {
         };
         if self.options.decision_latency_ns == 0 {
             if self.may_preempt() {
-                self.apply(plan.entries().iter().copied());
+                self.apply(plan.entries());
             } else {
-                self.fill_idle(plan.entries().iter().copied());
+                self.fill_idle(plan.entries());
                 self.control.due = true;
             }
         } else {
@@ -117,8 +129,8 @@ impl Sim<'_> {
                 .entries()
                 .iter()
                 .filter_map(|&(task, core)| {
-                    let position = self.tasks.get(task as usize)?.position;
-                    let job = self.ready.get(position as usize)?;
+                    let place = *self.places.get(task as usize)?;
+                    let job = self.ready.get(place as usize)?;
                     Some((task, job.index, core))
                 })
                 .collect();
@@ -172,16 +184,33 @@ impl Sim<'_> {
         }
     }
 
-    fn reveal(&mut self) {
+    /// Puts together what the policy is told beside the jobs themselves.
+    fn tell(&mut self) {
+        let control = &mut self.control;
+        let running = self.cores.iter().map(|core| core.task);
+        control.running.clear();
+        control
+            .running
+            .extend(running.filter(|&task| task != NO_TASK));
+        std::mem::swap(&mut control.touched, &mut self.touched);
+        self.touched.clear();
         let staleness = self.options.staleness_ns;
         if staleness > 0 {
             let now = self.now;
-            self.control.visible.clear();
-            self.control.visible.extend(
+            control.visible.clear();
+            control.visible.extend(
                 self.ready
                     .iter()
                     .filter(|job| job.release + staleness <= now || job.is_running()),
             );
+            control.visible_places.clear();
+            control.visible_places.resize(self.tasks.len(), NOT_READY);
+            for (place, job) in control.visible.iter().enumerate() {
+                control.visible_places[job.task as usize] = place as u32;
+            }
+            // What has come into sight since is not worth keeping track of.
+            control.touched.clear();
+            control.touched.extend(0..self.tasks.len() as TaskId);
         }
     }
 
@@ -194,54 +223,58 @@ impl Sim<'_> {
         let live: Vec<(TaskId, CoreId)> = entries
             .into_iter()
             .filter(|&(task, index, _)| {
-                let position = self.tasks[task as usize].position;
-                position != NOT_READY && self.ready[position as usize].index == index
+                let place = self.places[task as usize];
+                place != NOT_READY && self.ready[place as usize].index == index
             })
             .map(|(task, _, core)| (task, core))
             .collect();
         self.tally.stale += (before - live.len()) as u64;
         if self.may_preempt() {
-            self.apply(live.into_iter());
+            self.apply(&live);
         } else {
-            self.fill_idle(live.into_iter());
+            self.fill_idle(&live);
             self.control.due = true;
         }
         self.fill_idle_by_deadline();
     }
 
     /// Makes exactly these jobs run.
-    fn apply(&mut self, entries: impl Iterator<Item = (TaskId, CoreId)> + Clone) {
+    fn apply(&mut self, entries: &[(TaskId, CoreId)]) {
         let cores = self.cores.len();
-        let wanted = |sim: &Self, task: TaskId| {
-            entries
-                .clone()
-                .take(cores)
-                .find(|e| e.0 == task)
-                .map(|(_, core)| core)
-                .filter(|_| sim.tasks[task as usize].position != NOT_READY)
-        };
-        for core in 0..cores {
-            let task = self.cores[core].task;
-            if task == NO_TASK {
-                continue;
-            }
-            match wanted(self, task) {
-                Some(on) if on == NO_CORE || on as usize == core => {}
-                _ => self.preempt(core),
+        let entries = &entries[..entries.len().min(cores)];
+        for core in &mut self.cores {
+            core.stays = false;
+        }
+        // Backwards, so that of two entries for a task the first counts.
+        for &(task, on) in entries.iter().rev() {
+            let place = self.places[task as usize];
+            let job = self.ready.get(place as usize);
+            if let Some(job) = job.filter(|job| job.is_running()) {
+                self.cores[job.core as usize].stays = on == NO_CORE || on == job.core;
             }
         }
+        let mut idle = 0;
+        for core in 0..cores {
+            if !self.cores[core].is_idle() && !self.cores[core].stays {
+                self.preempt(core);
+            }
+            idle += usize::from(self.cores[core].is_idle());
+        }
+        if idle == 0 {
+            return;
+        }
         // Those with a fixed core first, so that nobody sits on it by chance.
-        for (task, core) in entries.clone().take(cores) {
+        for &(task, core) in entries {
             if core != NO_CORE && self.can_start(task) && self.cores[core as usize].is_idle() {
                 self.start(core as usize, task as usize);
             }
         }
-        self.fill_idle(entries.take(cores));
+        self.fill_idle(entries);
     }
 
     /// Starts these jobs as far as there are idle cores; preempts nobody.
-    fn fill_idle(&mut self, entries: impl Iterator<Item = (TaskId, CoreId)>) {
-        for (task, core) in entries {
+    fn fill_idle(&mut self, entries: &[(TaskId, CoreId)]) {
+        for &(task, core) in entries {
             if core == NO_CORE && self.can_start(task) {
                 let Some(core) = self.idle_core_for(task as usize) else {
                     return;
@@ -273,14 +306,14 @@ impl Sim<'_> {
     }
 
     fn can_start(&self, task: TaskId) -> bool {
-        self.tasks.get(task as usize).is_some_and(|state| {
-            state.position != NOT_READY && !self.ready[state.position as usize].is_running()
-        })
+        let place = self.places.get(task as usize).copied();
+        let job = place.and_then(|place| self.ready.get(place as usize));
+        job.is_some_and(|job| !job.is_running())
     }
 
     /// Where the job ran last if that is free, else the first idle core.
     pub(super) fn idle_core_for(&self, task: usize) -> Option<usize> {
-        let last = self.ready[self.tasks[task].position as usize].last_core as usize;
+        let last = self.ready[self.places[task] as usize].last_core as usize;
         match self.cores.get(last) {
             Some(core) if core.is_idle() => Some(last),
             _ => self.cores.iter().position(Core::is_idle),
@@ -288,7 +321,7 @@ impl Sim<'_> {
     }
 
     pub(super) fn start(&mut self, core: usize, task: usize) {
-        let job = &mut self.ready[self.tasks[task].position as usize];
+        let job = &mut self.ready[self.places[task] as usize];
         let mut cost = 0;
         let identity = (task as TaskId, job.index);
         if self.cores[core].last != identity {
@@ -304,6 +337,7 @@ impl Sim<'_> {
                 });
             }
         }
+        self.touched.push(task as TaskId);
         job.core = core as CoreId;
         job.last_core = core as CoreId;
         let slot = &mut self.cores[core];
@@ -318,7 +352,7 @@ impl Sim<'_> {
         let task = self.cores[core].task as usize;
         self.stop(core);
         self.tally.preemptions += 1;
-        let job = &mut self.ready[self.tasks[task].position as usize];
+        let job = &mut self.ready[self.places[task] as usize];
         job.queued = self.sequence;
         self.sequence += 1;
     }
@@ -327,8 +361,9 @@ impl Sim<'_> {
     pub(super) fn stop(&mut self, core: usize) {
         self.book(core);
         let slot = self.cores[core];
-        let job = &mut self.ready[self.tasks[slot.task as usize].position as usize];
+        let job = &mut self.ready[self.places[slot.task as usize] as usize];
         job.core = NO_CORE;
+        self.touched.push(slot.task);
         if self.record.segments && slot.taken < self.now {
             self.tally.segments.push(Segment {
                 core: core as CoreId,

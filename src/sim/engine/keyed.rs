@@ -21,13 +21,15 @@ impl Sim<'_> {
 
     fn dispatch_keyed(&mut self, key: Key, waiting: &mut MinTree) {
         self.tally.decisions += 1;
+        // What runs and waits is known here without being told.
+        self.touched.clear();
         while let Some(task) = self.fresh.pop() {
             let value = self.key_of(task as usize, key);
             waiting.set(task as usize, value);
         }
         while waiting.min() != NEVER {
             let task = waiting.argmin();
-            if self.tasks[task].position == NOT_READY {
+            if self.places[task] == NOT_READY {
                 // Aborted while it waited.
                 waiting.set(task, NEVER);
                 continue;
@@ -53,7 +55,7 @@ impl Sim<'_> {
     }
 
     fn key_of(&self, task: usize, key: Key) -> Ns {
-        let position = self.tasks[task].position;
+        let position = self.places[task];
         if position == NOT_READY {
             return NEVER;
         }

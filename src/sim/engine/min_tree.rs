@@ -6,23 +6,36 @@
 
 use crate::sim::time::{Ns, NEVER};
 
-#[derive(Clone, Debug)]
-pub struct MinTree {
-    leaves: usize,
-    tree: Vec<Ns>,
+/// What a tree may hold: mostly times, and "never" for nothing.
+pub trait Value: Copy + Ord {
+    const NEVER: Self;
 }
 
-impl MinTree {
+impl Value for Ns {
+    const NEVER: Ns = NEVER;
+}
+
+impl Value for u128 {
+    const NEVER: u128 = u128::MAX;
+}
+
+#[derive(Clone, Debug)]
+pub struct MinTree<V = Ns> {
+    leaves: usize,
+    tree: Vec<V>,
+}
+
+impl<V: Value> MinTree<V> {
     pub fn new(entries: usize) -> Self {
         let leaves = entries.next_power_of_two().max(2);
         Self {
             leaves,
-            tree: vec![NEVER; 2 * leaves],
+            tree: vec![V::NEVER; 2 * leaves],
         }
     }
 
     #[inline]
-    pub fn min(&self) -> Ns {
+    pub fn min(&self) -> V {
         self.tree[1]
     }
 
@@ -39,7 +52,12 @@ impl MinTree {
     }
 
     #[inline]
-    pub fn set(&mut self, entry: usize, value: Ns) {
+    pub fn get(&self, entry: usize) -> V {
+        self.tree[entry + self.leaves]
+    }
+
+    #[inline]
+    pub fn set(&mut self, entry: usize, value: V) {
         let mut node = entry + self.leaves;
         self.tree[node] = value;
         while node > 1 {
@@ -62,7 +80,7 @@ mod tests {
     fn agrees_with_a_linear_scan() {
         let mut rng = Rng::new(5);
         for n in [1, 2, 3, 5, 8, 13, 64, 100] {
-            let mut tree = MinTree::new(n);
+            let mut tree: MinTree = MinTree::new(n);
             let mut plain = vec![NEVER; n];
             for _ in 0..2_000 {
                 let (i, v) = (rng.below(n), rng.below(50) as Ns);

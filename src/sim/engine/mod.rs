@@ -17,7 +17,7 @@ pub use options::{Knowledge, Options, Record};
 pub use tally::{Fate, JobRecord, Segment, Tally};
 pub use view::{CoreId, Estimate, Event, Plan, ReadyJob, TaskId, View, NO_CORE};
 
-use self::min_tree::MinTree;
+pub(super) use self::min_tree::{MinTree, Value};
 use super::arrivals::{JobSpec, JobStream};
 use super::policies::Policy;
 use super::task::{Arrival, Semantics, Task, TaskSet};
@@ -33,8 +33,6 @@ struct TaskState {
     upcoming: Option<JobSpec>,
     /// Released behind an unfinished one, in order.
     queued: VecDeque<JobSpec>,
-    /// Where the job at the head stands in `ready`.
-    position: u32,
     /// Index the next activated job gets.
     next_index: u32,
     /// How many of the unfinished jobs have had their miss reported already.
@@ -80,6 +78,8 @@ struct Core {
     finish: Ns,
     /// Priority of what runs, for keyed dispatch.
     key: Ns,
+    /// The plan being carried out leaves what runs here alone.
+    stays: bool,
     /// The job that used the core last: turning back to it costs nothing.
     last: (TaskId, u32),
 }
@@ -91,6 +91,7 @@ impl Core {
         taken: 0,
         finish: NEVER,
         key: 0,
+        stays: false,
         last: (NO_TASK, 0),
     };
 
@@ -110,6 +111,8 @@ pub struct Sim<'a> {
     now: Ns,
     tasks: Vec<TaskState>,
     ready: Vec<ReadyJob>,
+    /// By task: where the job at its head stands in `ready`.
+    places: Vec<u32>,
     cores: Vec<Core>,
     /// Next release or deadline of each task.
     timers: MinTree,
@@ -121,6 +124,8 @@ pub struct Sim<'a> {
     sequence: u64,
     /// Tasks whose head job became ready since the last dispatch.
     fresh: Vec<TaskId>,
+    /// See [`View::touched`]; of the decision to come.
+    touched: Vec<TaskId>,
     changed: bool,
     control: dispatch::Control,
     pub tally: Tally,
@@ -137,6 +142,7 @@ impl<'a> Sim<'a> {
             now: 0,
             tasks: Vec::with_capacity(set.tasks.len()),
             ready: Vec::with_capacity(set.tasks.len()),
+            places: vec![NOT_READY; set.tasks.len()],
             cores: vec![Core::IDLE; cores],
             timers: MinTree::new(set.tasks.len()),
             next_releases: set.tasks.iter().map(first_release).collect(),
@@ -144,6 +150,7 @@ impl<'a> Sim<'a> {
             deadlines_are_events: options.semantics == Semantics::Abort || record.events,
             sequence: 0,
             fresh: Vec::new(),
+            touched: Vec::new(),
             changed: false,
             control: dispatch::Control::default(),
             tally: Tally::default(),
@@ -157,7 +164,6 @@ impl<'a> Sim<'a> {
                 stream,
                 upcoming,
                 queued: VecDeque::new(),
-                position: NOT_READY,
                 next_index: 0,
                 reported: 0,
                 past: Past::default(),
@@ -231,7 +237,7 @@ impl<'a> Sim<'a> {
                 self.tally.job_events += 1;
                 let state = &mut self.tasks[id];
                 state.upcoming = state.stream.next_job(self.set, &self.set.tasks[id]);
-                if state.position == NOT_READY {
+                if self.places[id] == NOT_READY {
                     self.activate(id, job);
                 } else {
                     if state.queued.is_empty() && self.next_releases[id] != NEVER {
@@ -257,11 +263,11 @@ impl<'a> Sim<'a> {
     /// The earliest deadline of this task that has not passed yet.
     fn next_deadline(&self, id: usize) -> Ns {
         let state = &self.tasks[id];
-        if !self.deadlines_are_events || state.position == NOT_READY {
+        if !self.deadlines_are_events || self.places[id] == NOT_READY {
             return NEVER;
         }
         match state.reported.checked_sub(1) {
-            None => self.ready[state.position as usize].deadline,
+            None => self.ready[self.places[id] as usize].deadline,
             Some(behind) => state
                 .queued
                 .get(behind as usize)
@@ -281,7 +287,7 @@ impl<'a> Sim<'a> {
             Semantics::Continue => self.tasks[id].reported += 1,
             Semantics::Abort => {
                 self.tally.job_events += 1;
-                let position = self.tasks[id].position as usize;
+                let position = self.places[id] as usize;
                 let core = self.ready[position].core;
                 if core != NO_CORE {
                     self.stop(core as usize);
@@ -295,7 +301,7 @@ impl<'a> Sim<'a> {
     /// Puts a job at the head of its task.
     fn activate(&mut self, id: usize, spec: JobSpec) {
         let state = &mut self.tasks[id];
-        state.position = self.ready.len() as u32;
+        self.places[id] = self.ready.len() as u32;
         let index = state.next_index;
         state.next_index += 1;
         let task = &self.set.tasks[id];
@@ -324,6 +330,7 @@ impl<'a> Sim<'a> {
         });
         self.sequence += 1;
         self.fresh.push(id as TaskId);
+        self.touched.push(id as TaskId);
         self.changed = true;
     }
 
@@ -331,7 +338,7 @@ impl<'a> Sim<'a> {
         self.tally.job_events += 1;
         let id = self.cores[core].task as usize;
         self.stop(core);
-        let position = self.tasks[id].position as usize;
+        let position = self.places[id] as usize;
         let job = self.ready[position];
         debug_assert_eq!(job.work, 0);
         self.tally.completed += 1;
@@ -380,13 +387,15 @@ impl<'a> Sim<'a> {
 
     /// Removes the head job; the one queued behind it, if any, takes its place.
     fn retire(&mut self, id: usize) {
-        let position = self.tasks[id].position as usize;
+        let position = self.places[id] as usize;
         self.ready.swap_remove(position);
         if let Some(moved) = self.ready.get(position) {
-            self.tasks[moved.task as usize].position = position as u32;
+            self.places[moved.task as usize] = position as u32;
+            self.touched.push(moved.task);
         }
         let state = &mut self.tasks[id];
-        state.position = NOT_READY;
+        self.places[id] = NOT_READY;
+        self.touched.push(id as TaskId);
         state.reported = state.reported.saturating_sub(1);
         self.changed = true;
         if let Some(next) = state.queued.pop_front() {
@@ -406,8 +415,8 @@ impl<'a> Sim<'a> {
             }
         }
         for id in 0..self.tasks.len() {
-            while self.tasks[id].position != NOT_READY {
-                self.judge(self.tasks[id].position as usize, Fate::Unfinished);
+            while self.places[id] != NOT_READY {
+                self.judge(self.places[id] as usize, Fate::Unfinished);
                 self.retire(id);
             }
         }
@@ -423,7 +432,7 @@ impl<'a> Sim<'a> {
         slot.since = self.now;
         self.tally.busy += u128::from(done);
         let task = slot.task as usize;
-        let job = &mut self.ready[self.tasks[task].position as usize];
+        let job = &mut self.ready[self.places[task] as usize];
         job.work -= done;
         job.executed += done;
         job.remaining = if job.executed < job.expected {

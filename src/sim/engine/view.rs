@@ -61,6 +61,14 @@ pub struct View<'a> {
     pub options: &'a Options,
     /// In no particular order.
     pub jobs: &'a [ReadyJob],
+    /// By task: where its job stands in `jobs`; any other number for nowhere.
+    pub places: &'a [u32],
+    /// The tasks whose jobs run, by core.
+    pub running: &'a [TaskId],
+    /// The tasks whose job came, went, started, stopped or stands in another place
+    /// since the last decision, some of them more than once. Who waited then and is
+    /// not named has not changed.
+    pub touched: &'a [TaskId],
     pub tasks: &'a [Task],
     /// The next release (or deadline, where jobs are aborted) of any task. Periodic
     /// tasks make this public knowledge; only DP-Wrap uses it.
@@ -85,6 +93,16 @@ pub struct Estimate {
 impl View<'_> {
     pub fn task(&self, job: &ReadyJob) -> &Task {
         &self.tasks[job.task as usize]
+    }
+
+    /// The job at the head of a task, if it has one.
+    pub fn job_of(&self, task: TaskId) -> Option<&ReadyJob> {
+        self.jobs.get(self.places[task as usize] as usize)
+    }
+
+    /// The jobs that run.
+    pub fn running_jobs(&self) -> impl Iterator<Item = &ReadyJob> {
+        self.running.iter().filter_map(|&task| self.job_of(task))
     }
 }
 

@@ -49,10 +49,15 @@ impl<S: Scorer> Decided<S> {
 }
 
 /// The paper's slack bins are uniform; it does not print their width, so these
-/// are 64 of 2 ms. Its rule looks at nothing else in bins.
+/// are 64 of 2 ms.
+pub(super) fn paper_slack_bins() -> Quantiser {
+    Quantiser::uniform(2 * MS as i64, 64).expect("ascending edges")
+}
+
+/// Its rule looks at nothing else in bins.
 fn in_paper_bins() -> PolicyConfig {
-    let bins = |levels| Quantiser::uniform(2 * MS as i64, levels).expect("ascending edges");
-    let tokenizer = Tokenizer::new(bins(64), bins(1), 1, 1);
+    let one = Quantiser::uniform(2 * MS as i64, 1).expect("ascending edges");
+    let tokenizer = Tokenizer::new(paper_slack_bins(), one, 1, 1);
     PolicyConfig {
         tokenizer: tokenizer.expect("levels within limits"),
         ..PolicyConfig::default()

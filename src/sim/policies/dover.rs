@@ -144,10 +144,8 @@ impl Dover {
     }
 }
 
-/// `decide` sorts its jobs by task for this.
-fn find<'a>(view: &View<'a>, id: JobId) -> Option<&'a ReadyJob> {
-    let place = view.jobs.binary_search_by_key(&id.0, |job| job.task).ok()?;
-    Some(&view.jobs[place]).filter(|job| job.index == id.1)
+fn find<'a>(view: &'a View, id: JobId) -> Option<&'a ReadyJob> {
+    view.job_of(id.0).filter(|job| job.index == id.1)
 }
 
 impl Policy for Dover {
@@ -164,12 +162,6 @@ impl Policy for Dover {
     }
 
     fn decide(&mut self, view: &View, plan: &mut Plan) {
-        let mut jobs = view.jobs.to_vec();
-        jobs.sort_unstable_by_key(|job| job.task);
-        let view = &View {
-            jobs: &jobs,
-            ..*view
-        };
         let now = view.now;
         let alive = |id: &JobId| find(view, *id).is_some();
         self.recent.retain(|s| alive(&s.job));
@@ -180,8 +172,9 @@ impl Policy for Dover {
             self.next_after_completion(view);
         }
         let mut arrived: Vec<&ReadyJob> = view
-            .jobs
+            .touched
             .iter()
+            .filter_map(|&task| view.job_of(task))
             .filter(|job| {
                 let known = &mut self.known[job.task as usize];
                 std::mem::replace(known, job.index) != job.index

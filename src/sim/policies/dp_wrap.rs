@@ -15,14 +15,17 @@ use crate::sim::time::{Ns, NEVER};
 struct Piece {
     task: TaskId,
     core: CoreId,
-    start: Ns,
     end: Ns,
 }
 
 #[derive(Default)]
 pub struct DpWrap {
     slice_end: Ns,
+    /// By core, and without gaps from the start of the slice.
     pieces: Vec<Piece>,
+    /// By core: the first of its pieces that is not over.
+    next: Vec<usize>,
+    last_arrival: Ns,
     shares: Vec<(Ns, TaskId, Ns)>,
 }
 
@@ -37,6 +40,7 @@ impl DpWrap {
             .fold(view.next_boundary, Ns::min);
         self.slice_end = end;
         self.pieces.clear();
+        self.next.clear();
         if end == NEVER || end <= now {
             return;
         }
@@ -60,10 +64,12 @@ impl DpWrap {
             let mut left = share;
             while left > 0 && core < view.cores {
                 let stretch = left.min(end - at);
+                if at == now {
+                    self.next.push(self.pieces.len());
+                }
                 self.pieces.push(Piece {
                     task,
                     core: core as CoreId,
-                    start: at,
                     end: at + stretch,
                 });
                 left -= stretch;
@@ -79,21 +85,30 @@ impl DpWrap {
 
 impl Policy for DpWrap {
     fn start(&mut self, _set: &TaskSet, _cores: usize) {
-        *self = Self::default();
+        *self = Self {
+            last_arrival: NEVER,
+            ..Self::default()
+        };
     }
 
     fn decide(&mut self, view: &View, plan: &mut Plan) {
-        let arrived = view.jobs.iter().any(|job| job.release == view.now);
-        if view.now >= self.slice_end || arrived {
+        let touched = view.touched.iter().filter_map(|&task| view.job_of(task));
+        if touched.into_iter().any(|job| job.release == view.now) {
+            self.last_arrival = view.now;
+        }
+        if view.now >= self.slice_end || self.last_arrival == view.now {
             self.lay_out(view);
         }
         let mut next = self.slice_end;
-        for piece in &self.pieces {
-            if piece.start <= view.now && view.now < piece.end {
+        for (core, at) in self.next.iter_mut().enumerate() {
+            let own = |piece: &&Piece| piece.core as usize == core;
+            let over = |piece: &Piece| piece.end <= view.now;
+            while self.pieces.get(*at).filter(own).is_some_and(over) {
+                *at += 1;
+            }
+            if let Some(piece) = self.pieces.get(*at).filter(own) {
                 plan.run_on(piece.task, piece.core);
                 next = next.min(piece.end);
-            } else if piece.start > view.now {
-                next = next.min(piece.start);
             }
         }
         if next != NEVER {

@@ -1,24 +1,24 @@
-//! EDF that gives up on jobs that can no longer make it.
-//!
-//! This alone breaks EDF's domino effect. Where jobs are aborted a hopeless one is
-//! not run at all; where they go on it gets what nobody else wants.
+//! EDF that gives up on jobs that can no longer make it: this alone breaks EDF's
+//! domino effect.
 
-use super::{Best, Plan, Policy, View};
-use crate::sim::task::Semantics;
+use super::waiting::{Hopeless, Ordered, Tie};
+use super::{Plan, Policy, View};
+use crate::sim::task::TaskSet;
 
-#[derive(Default)]
-pub struct EdfDrop {
-    best: Best<(bool, u64)>,
+pub struct EdfDrop(Ordered);
+
+impl Default for EdfDrop {
+    fn default() -> Self {
+        Self(Ordered::new(Hopeless::Drop, Tie::Stay))
+    }
 }
 
 impl Policy for EdfDrop {
+    fn start(&mut self, set: &TaskSet, _cores: usize) {
+        self.0.start(set);
+    }
+
     fn decide(&mut self, view: &View, plan: &mut Plan) {
-        self.best.run_least(view, plan, |job| {
-            let hopeless = job.is_hopeless(view.now);
-            if hopeless && view.options.semantics == Semantics::Abort {
-                return None;
-            }
-            Some((hopeless, job.deadline))
-        });
+        self.0.run_least(view, plan, |job| job.deadline);
     }
 }

@@ -1,6 +1,7 @@
 //! The classic schedulers, one file each, behind one trait.
 
 mod decided;
+mod distilled;
 mod dm;
 mod dover;
 mod dp_wrap;
@@ -14,8 +15,10 @@ mod partitioned;
 mod random;
 mod rm;
 mod srpt;
+mod waiting;
 
 pub use decided::{carry_out, run_all, Decided};
+pub use distilled::Distilled;
 pub use dm::DeadlineMonotonic;
 pub use dover::Dover;
 pub use dp_wrap::DpWrap;
@@ -29,8 +32,9 @@ pub use partitioned::Partitioned;
 pub use random::Random;
 pub use rm::RateMonotonic;
 pub use srpt::Srpt;
+pub use waiting::Hopeless;
 
-use super::engine::{Plan, ReadyJob, View};
+use super::engine::{Plan, ReadyJob, TaskId, View};
 use super::task::{Task, TaskSet};
 use super::time::Ns;
 use crate::policy::{self, DistilledRule};
@@ -70,14 +74,14 @@ impl Key {
 }
 
 fn decide_by_key(view: &View, plan: &mut Plan, key: Key) {
-    Best::default().run_least(view, plan, |job| Some(key.of(job, view.task(job))));
+    Best::default().run_least(view, plan, |job| key.of(job, view.task(job)));
 }
 
 /// Picks the least m jobs; keeps its buffer between decisions.
 pub struct Best<K> {
     /// The least so far, in order, never more than m: nearly all jobs of a long
     /// queue are turned away by one comparison with the last of them.
-    least: Vec<(K, bool, u32)>,
+    least: Vec<(K, bool, TaskId)>,
 }
 
 impl<K> Default for Best<K> {
@@ -88,55 +92,47 @@ impl<K> Default for Best<K> {
 
 impl<K: Ord + Copy> Best<K> {
     /// Runs the m jobs of least rank; on a tie who runs already stays, then the
-    /// lower task number. Jobs without a rank do not run.
-    pub fn run_least(
-        &mut self,
-        view: &View,
-        plan: &mut Plan,
-        mut rank: impl FnMut(&ReadyJob) -> Option<K>,
-    ) {
-        self.run_least_indexed(view, plan, |_, job| rank(job));
-    }
-
-    /// The same, but who runs already has no precedence on a tie.
-    pub fn run_least_strictly(
-        &mut self,
-        view: &View,
-        plan: &mut Plan,
-        mut rank: impl FnMut(&ReadyJob) -> Option<K>,
-    ) {
-        let ranks = view.jobs.iter();
-        let ranks = ranks.filter_map(|job| Some((rank(job)?, false, job.task)));
-        self.pick(view.cores, ranks, plan);
-    }
-
-    pub fn run_least_indexed(
-        &mut self,
-        view: &View,
-        plan: &mut Plan,
-        mut rank: impl FnMut(usize, &ReadyJob) -> Option<K>,
-    ) {
-        let ranks = view.jobs.iter().enumerate();
-        let ranks = ranks.filter_map(|(i, job)| Some((rank(i, job)?, !job.is_running(), job.task)));
-        self.pick(view.cores, ranks, plan);
-    }
-
-    fn pick(&mut self, cores: usize, ranks: impl Iterator<Item = (K, bool, u32)>, plan: &mut Plan) {
-        let least = &mut self.least;
-        least.clear();
-        for rank in ranks {
-            if least.len() == cores {
-                if least.last().is_none_or(|worst| rank >= *worst) {
-                    continue;
-                }
-                least.pop();
+    /// lower task number.
+    fn run_least(&mut self, view: &View, plan: &mut Plan, mut rank: impl FnMut(&ReadyJob) -> K) {
+        self.clear();
+        for job in view.jobs {
+            let rank = rank(job);
+            // Most need no closer look.
+            if self.worst(view.cores).is_none_or(|worst| rank <= worst.0) {
+                self.offer(view.cores, (rank, !job.is_running(), job.task));
             }
-            let place = least.partition_point(|better| *better < rank);
-            least.insert(place, rank);
         }
-        for &(_, _, task) in least.iter() {
-            plan.run(task);
+        self.run(plan);
+    }
+
+    pub fn clear(&mut self) {
+        self.least.clear();
+    }
+
+    /// The last of m, if there are that many.
+    fn worst(&self, cores: usize) -> Option<&(K, bool, TaskId)> {
+        self.least.last().filter(|_| self.least.len() == cores)
+    }
+
+    /// False if there are m better ones.
+    #[inline]
+    fn offer(&mut self, cores: usize, rank: (K, bool, TaskId)) -> bool {
+        let is_in = self.worst(cores).is_none_or(|worst| rank < *worst);
+        if is_in {
+            self.least.truncate(cores - 1);
+            let place = self.least.partition_point(|better| *better < rank);
+            self.least.insert(place, rank);
         }
+        is_in
+    }
+
+    /// Those who are in, the best first.
+    pub fn tasks(&self) -> impl Iterator<Item = TaskId> + '_ {
+        self.least.iter().map(|&(_, _, task)| task)
+    }
+
+    pub fn run(&self, plan: &mut Plan) {
+        self.tasks().for_each(|task| plan.run(task));
     }
 }
 
@@ -169,7 +165,13 @@ pub const POLICIES: &[Entry] = &[
     entry!("rm", "rate monotonic", true, true, RateMonotonic),
     entry!("dm", "deadline monotonic", true, true, DeadlineMonotonic),
     entry!("edf", "earliest deadline first", true, true, Edf),
-    entry!("llf", "least laxity first", true, true, Llf::default()),
+    entry!(
+        "llf",
+        "least laxity first",
+        true,
+        true,
+        Llf::new(Hopeless::Keep)
+    ),
     entry!(
         "srpt",
         "shortest remaining processing time",
@@ -189,7 +191,7 @@ pub const POLICIES: &[Entry] = &[
         "LLF without hopeless jobs",
         true,
         true,
-        Llf::dropping()
+        Llf::new(Hopeless::Drop)
     ),
     entry!(
         "mh",
@@ -245,7 +247,7 @@ pub const POLICIES: &[Entry] = &[
         "the paper's distilled rule",
         true,
         true,
-        Decided::bare(DistilledRule::default())
+        Distilled::default()
     ),
     entry!(
         "distilled-shield",

@@ -3,8 +3,8 @@
 //! balances the load (first fit fills cores to the brim, which only helps a
 //! schedulability test).
 
-use super::{Plan, Policy, View};
-use crate::sim::engine::{CoreId, ReadyJob, TaskId};
+use super::{Key, Plan, Policy, View};
+use crate::sim::engine::{CoreId, MinTree, TaskId};
 use crate::sim::task::TaskSet;
 use crate::sim::time::{Ns, NEVER};
 
@@ -12,40 +12,65 @@ use crate::sim::time::{Ns, NEVER};
 /// the time has come that it named.
 struct Local {
     policy: Box<dyn Policy>,
-    jobs: Vec<ReadyJob>,
-    /// Which jobs it has, as a sum of hashes, now and when it was asked last.
-    present: u64,
-    seen: Option<u64>,
+    /// By task: the keys of its jobs, where the policy has a fixed order.
+    queue: Option<(Key, MinTree)>,
+    /// Its share of what a view tells.
+    running: Vec<TaskId>,
+    touched: Vec<TaskId>,
+    must_be_asked: bool,
     choice: Option<TaskId>,
     wake: Ns,
 }
 
 impl Local {
-    fn must_be_asked(&self, now: Ns) -> bool {
-        self.wake <= now || self.seen != Some(self.present)
+    /// Whom to run by an order that is fixed; on a tie who runs already stays.
+    fn choose_by_key(&mut self, view: &View) {
+        let Some((key, queue)) = &mut self.queue else {
+            return;
+        };
+        for &task in &self.touched {
+            let job = view.job_of(task);
+            let value = job.map_or(NEVER, |job| key.of(job, view.task(job)));
+            queue.set(task as usize, value);
+        }
+        let least = queue.min();
+        let stays = |task: &&TaskId| queue.get(**task as usize) == least;
+        let first = (least != NEVER).then(|| queue.argmin() as TaskId);
+        self.choice = self.running.iter().filter(stays).min().copied().or(first);
     }
-}
 
-/// A job as a number; a sum of these says in whatever order which jobs there are.
-fn identity(job: &ReadyJob) -> u64 {
-    let id = u64::from(job.task) << 32 | u64::from(job.index);
-    let mixed = (id + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    (mixed ^ mixed >> 32).wrapping_mul(0xD134_2543_DE82_EF95)
+    fn choose(&mut self, view: &View, plan: &mut Plan) {
+        let own = View {
+            cores: 1,
+            running: &self.running,
+            touched: &self.touched,
+            ..*view
+        };
+        plan.clear();
+        self.policy.decide(&own, plan);
+        self.choice = plan.entries().first().map(|e| e.0);
+        self.wake = plan.wake();
+    }
 }
 
 pub struct Partitioned {
     make: fn() -> Box<dyn Policy>,
     locals: Vec<Local>,
     home: Vec<CoreId>,
+    /// By task: the job it had when its core was told last.
+    known: Vec<Option<u32>>,
     plan: Plan,
 }
 
 impl Partitioned {
+    /// The policy must go by [`View::running`] and [`View::touched`]: the jobs it
+    /// sees are those of all cores.
     pub fn new(make: fn() -> Box<dyn Policy>) -> Self {
         Self {
             make,
             locals: Vec::new(),
             home: Vec::new(),
+            known: Vec::new(),
             plan: Plan::default(),
         }
     }
@@ -57,15 +82,18 @@ impl Policy for Partitioned {
         for _ in 0..cores {
             let mut policy = (self.make)();
             policy.start(set, 1);
+            let key = policy.key();
             self.locals.push(Local {
                 policy,
-                jobs: Vec::new(),
-                present: 0,
-                seen: None,
+                queue: key.map(|key| (key, MinTree::new(set.tasks.len()))),
+                running: Vec::new(),
+                touched: Vec::new(),
+                must_be_asked: true,
                 choice: None,
                 wake: NEVER,
             });
         }
+        self.known = vec![None; set.tasks.len()];
         let mut heaviest_first: Vec<usize> = (0..set.tasks.len()).collect();
         heaviest_first.sort_by(|&a, &b| {
             let (a, b) = (&set.tasks[a], &set.tasks[b]);
@@ -83,34 +111,27 @@ impl Policy for Partitioned {
     }
 
     fn decide(&mut self, view: &View, plan: &mut Plan) {
-        for local in &mut self.locals {
-            local.jobs.clear();
-            local.present = 0;
+        for &task in view.touched {
+            let job = view.job_of(task).map(|job| job.index);
+            let known = &mut self.known[task as usize];
+            let local = &mut self.locals[self.home[task as usize] as usize];
+            local.touched.push(task);
+            local.must_be_asked |= std::mem::replace(known, job) != job;
         }
-        for job in view.jobs {
-            let local = &mut self.locals[self.home[job.task as usize] as usize];
-            local.present = local.present.wrapping_add(identity(job));
-        }
-        // Only who is asked needs to see its jobs.
-        for job in view.jobs {
-            let local = &mut self.locals[self.home[job.task as usize] as usize];
-            if local.must_be_asked(view.now) {
-                local.jobs.push(*job);
-            }
+        for &task in view.running {
+            let local = &mut self.locals[self.home[task as usize] as usize];
+            local.running.push(task);
         }
         for (core, local) in self.locals.iter_mut().enumerate() {
-            if local.must_be_asked(view.now) {
-                let own = View {
-                    cores: 1,
-                    jobs: &local.jobs,
-                    ..*view
-                };
-                self.plan.clear();
-                local.policy.decide(&own, &mut self.plan);
-                local.choice = self.plan.entries().first().map(|e| e.0);
-                local.wake = self.plan.wake();
-                local.seen = Some(local.present);
+            if local.must_be_asked || local.wake <= view.now {
+                match local.queue {
+                    Some(_) => local.choose_by_key(view),
+                    None => local.choose(view, &mut self.plan),
+                }
+                local.touched.clear();
+                local.must_be_asked = false;
             }
+            local.running.clear();
             if let Some(task) = local.choice {
                 plan.run_on(task, core as CoreId);
             }

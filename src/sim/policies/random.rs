@@ -25,6 +25,6 @@ impl Policy for Random {
 
     fn decide(&mut self, view: &View, plan: &mut Plan) {
         let rng = &mut self.rng;
-        self.best.run_least(view, plan, |_| Some(rng.next_u64()));
+        self.best.run_least(view, plan, |_| rng.next_u64());
     }
 }
