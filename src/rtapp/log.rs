@@ -157,7 +157,10 @@ pub fn read(text: &[u8]) -> Result<Vec<Row>, Fault> {
         let line_number = i as u32 + 1;
         let line = String::from_utf8_lossy(line);
         if let Some(head) = line.trim_start().strip_prefix('#') {
-            columns = columns_of(head, line_number)?;
+            // Other remarks, such as the thread's policy, begin the same way.
+            if head.trim_start().starts_with("idx") {
+                columns = columns_of(head, line_number)?;
+            }
         } else if !line.trim().is_empty() {
             rows.push(row(&line, &columns, line_number)?);
         }

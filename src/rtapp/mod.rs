@@ -19,3 +19,6 @@ pub mod workload;
 
 pub use note::{Note, Place};
 pub use workload::Workload;
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,7 @@
 //! From JSON to a workload, with rt-app's own defaults.
 
+use std::collections::HashSet;
+
 use super::event;
 use super::fields::{mismatch, Fields};
 use super::json::{self, Member, Node, Value};
@@ -151,6 +153,7 @@ impl Reader {
             }
             threads.push(thread);
         }
+        settle_timers(&mut threads);
         Ok(threads)
     }
 
@@ -234,7 +237,7 @@ impl Reader {
 
     fn events(&mut self, fields: &Fields, at: Place, thread: &str) -> Result<Vec<Event>, Fault> {
         let mut events: Vec<Event> = Vec::new();
-        let mut keys = std::collections::HashSet::new();
+        let mut keys = HashSet::new();
         for member in fields.members() {
             let Some(kind) = event::kind(member) else {
                 continue;
@@ -275,6 +278,30 @@ impl Reader {
                     member.at,
                     format!("a later {key:?} takes the place of this one"),
                 );
+            }
+        }
+    }
+}
+
+/// A timer is absolute as soon as one of the events that use it says so.
+fn settle_timers(threads: &mut [Thread]) {
+    fn timers(thread: &mut Thread) -> impl Iterator<Item = &mut Timer> {
+        let events = thread.phases.iter_mut().flat_map(|phase| &mut phase.events);
+        events.filter_map(|event| match &mut event.action {
+            Action::Timer(timer) => Some(timer),
+            _ => None,
+        })
+    }
+    let mut absolute = HashSet::new();
+    for pass in 0..2 {
+        for (owner, thread) in threads.iter_mut().enumerate() {
+            for timer in timers(thread) {
+                let key = (timer.unique.then_some(owner), timer.reference.clone());
+                if pass == 1 {
+                    timer.absolute = absolute.contains(&key);
+                } else if timer.absolute {
+                    absolute.insert(key);
+                }
             }
         }
     }

@@ -151,15 +151,14 @@ fn worst(input: &Input, outcomes: &[Outcome]) -> Option<Stretch> {
     let start = anchor.saturating_sub(span / 3).min(set.horizon_ns - span);
     let end = start + span;
     let when = format!("{:.1} to {:.1} ms", to_ms(start), to_ms(end));
-    let why = match misses {
-        0 => format!(
-            "No deadline was missed; the closest call was under {} ({when}).",
-            outcome.scheduler
-        ),
-        n => format!(
-            "{} missed {n} deadlines here, more than anybody anywhere else ({when}).",
-            outcome.scheduler
-        ),
+    let scheduler = &outcome.scheduler;
+    let why = if misses == 0 {
+        format!("No deadline was missed; the closest call was under {scheduler} ({when}).")
+    } else {
+        let here = |job: &&JobRecord| (start..=end).contains(&job.deadline);
+        let missed = outcome.jobs.iter().filter(|job| job.fate != Fate::OnTime);
+        let count = missed.filter(here).count();
+        format!("Most deadlines were missed here: {count} under {scheduler} ({when}).")
     };
     Some(Stretch {
         why,

@@ -137,7 +137,7 @@ mod tests {
         };
         let text = page.render().unwrap();
         assert!(!text.contains("<script>alert"));
-        assert_eq!(text.matches("alert('{{script}}')").count(), 3);
+        assert_eq!(text.matches("alert('{{script}}')").count(), 4);
         assert!(!text.contains("{{data}}"));
     }
 

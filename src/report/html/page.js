@@ -82,7 +82,7 @@ function fillStretch() {
   at("why").textContent = stretch.why;
   const gantt = new Gantt(at("gantt"), at("pointed"), stretch, data.tasks);
   stretch.runs.forEach((run, i) => {
-    const missed = run.jobs.filter((job) => !job[5]).length;
+    const missed = run.jobs.filter((job) => !job[5] && job[3] >= stretch.start && job[3] <= stretch.end).length;
     const text = `${run.scheduler} (${missed} missed here${run.cut ? "; not all is shown" : ""})`;
     at("run").append(element("option", { value: i }, text));
   });

@@ -29,6 +29,8 @@ pub struct Limits {
     pub horizon: Ns,
     /// Events of all threads together.
     pub steps: u64,
+    /// Jobs of all threads together.
+    pub jobs: u64,
     /// Threads, forked ones included.
     pub threads: usize,
 }
@@ -37,15 +39,19 @@ impl Limits {
     pub fn until(horizon: Ns) -> Limits {
         Limits {
             horizon,
-            steps: 50_000_000,
+            steps: 20_000_000,
+            jobs: 4_000_000,
             threads: 4096,
         }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("the workload has more than {0} million events in that time; simulate less of it")]
-pub struct TooLong(u64);
+#[error("it has more than {most} {what} in that time; simulate less of it (--horizon)")]
+pub struct TooLong {
+    most: u64,
+    what: &'static str,
+}
 
 /// One thread from its start to its end.
 #[derive(Clone, Debug)]
@@ -96,7 +102,7 @@ pub enum End {
 }
 
 /// A loop that gets nowhere is given up after this many steps at one instant.
-const STEPS_AT_ONCE: u32 = 100_000;
+const STEPS_AT_ONCE: u32 = 10_000;
 
 pub fn run(workload: &Workload, limits: Limits) -> Result<Vec<Life>, TooLong> {
     let programs = program::compile(workload);
@@ -116,7 +122,8 @@ struct Machine<'a> {
     /// Who goes on when; of those at the same time, who came first.
     agenda: BinaryHeap<Reverse<(Ns, u64, ThreadId)>>,
     sequence: u64,
-    steps_left: u64,
+    steps: u64,
+    jobs: u64,
     threads: Vec<Body<'a>>,
     forks: Vec<u32>,
     timers: Vec<TimerState>,
@@ -175,7 +182,8 @@ impl<'a> Machine<'a> {
             limits,
             agenda: BinaryHeap::new(),
             sequence: 0,
-            steps_left: limits.steps,
+            steps: 0,
+            jobs: 0,
             threads: Vec::new(),
             forks: vec![0; programs.threads.len()],
             timers: programs.shared_timers.iter().map(timer).collect(),
@@ -227,11 +235,22 @@ impl<'a> Machine<'a> {
             if now > end {
                 break;
             }
+            self.check()?;
             while let Then::GoOn = self.step(id, now) {
-                self.steps_left = self
-                    .steps_left
-                    .checked_sub(1)
-                    .ok_or(TooLong(self.limits.steps / 1_000_000))?;
+                self.check()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&mut self) -> Result<(), TooLong> {
+        self.steps += 1;
+        for (count, most, what) in [
+            (self.steps, self.limits.steps, "events"),
+            (self.jobs, self.limits.jobs, "jobs"),
+        ] {
+            if count > most {
+                return Err(TooLong { most, what });
             }
         }
         Ok(())
@@ -263,9 +282,14 @@ impl<'a> Machine<'a> {
         self.sequence += 1;
     }
 
+    fn release(&mut self, id: ThreadId, at: Ns) {
+        self.jobs += 1;
+        self.threads[id].release(at, self.limits.horizon);
+    }
+
     /// A blocked thread goes on, with a new job.
     fn wake(&mut self, id: ThreadId, at: Ns) {
-        self.threads[id].release(at, self.limits.horizon);
+        self.release(id, at);
         if !self.threads[id].done {
             self.schedule(id, at);
         }
@@ -372,7 +396,7 @@ impl<'a> Machine<'a> {
             return Then::Leave;
         }
         // Late already: the next job begins at once, and was due to.
-        body.release(release, self.limits.horizon);
+        self.release(id, release);
         Then::GoOn
     }
 

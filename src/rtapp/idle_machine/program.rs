@@ -131,12 +131,13 @@ impl<'a> Names<'a> {
                 let clock = if timer.unique {
                     let next = self.own_timers.len();
                     let id = *self.own.entry(&timer.reference).or_insert(next);
-                    self.own_timers.resize(next.max(id + 1), false);
-                    self.own_timers[id] |= timer.absolute;
+                    if id == next {
+                        self.own_timers.push(timer.absolute);
+                    }
                     Clock::Own(id)
                 } else {
                     let id = self.shared(Sort::Timer, &timer.reference);
-                    self.programs.shared_timers[id] |= timer.absolute;
+                    self.programs.shared_timers[id] = timer.absolute;
                     Clock::Shared(id)
                 };
                 let period = timer.period_us * US;
