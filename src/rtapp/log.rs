@@ -293,6 +293,9 @@ pub fn convert(logs: &[Log], run_times: RunTimes, cores: usize) -> Result<Record
         .unwrap_or(origin);
     let ns = |us: u64| us.saturating_sub(origin) * US;
     let horizon = ns(end).max(1);
+    for log in logs {
+        note_silence(log, end, &mut notes);
+    }
     let mut fates = Vec::new();
     let mut tasks = Vec::new();
     let mut timer_after_deadline = Vec::new();
@@ -339,6 +342,25 @@ fn fate(task: usize, index: usize, release: Ns, deadline: Ns, finish: Ns) -> Job
             true => Fate::OnTime,
             false => Fate::Late,
         },
+    }
+}
+
+/// A row is written when its work is done: a thread that starved wrote none.
+fn note_silence(log: &Log, end: u64, notes: &mut Notes) {
+    let Some(last) = log.rows.last().filter(|row| row.c_period > 0) else {
+        return;
+    };
+    let missing = end.saturating_sub(last.end) / last.c_period;
+    if missing > 1 {
+        let about = About {
+            thread: Some(&log.name),
+            phase: None,
+        };
+        let what = format!(
+            "its log ends {missing} periods before the others: it had ended, or it starved, and \
+             then fewer of its jobs are judged than were released"
+        );
+        notes.add(None, about, what);
     }
 }
 

@@ -169,6 +169,10 @@ fn worst(input: &Input, outcomes: &[Outcome]) -> Option<Stretch> {
             .iter()
             .map(|outcome| stretch_run(outcome, start, end))
             .collect(),
+        first: simulated
+            .iter()
+            .position(|other| other.scheduler == *scheduler)
+            .unwrap_or(0),
     })
 }
 

@@ -54,14 +54,15 @@ function distribution(place, curves, zero) {
     place.append(element("p", { class: "small", style: "padding:0.5rem 0.8rem" }, "No job of this task was judged."));
     return;
   }
-  const width = 520, height = 260, left = 44, right = 14, top = 12, bottom = 34;
+  // One unit is one pixel, so that letters keep their size on a phone.
+  const width = Math.max(place.clientWidth, 240), height = 260, left = 48, right = 14, top = 12, bottom = 34;
   const least = Math.min(...shown.map((c) => c.values[0]), 0);
   const most = Math.max(...shown.map((c) => c.values[c.values.length - 1]), zero ? 0 : -Infinity);
   const span = most - least || 1;
   const x = (ms) => left + ((ms - least) / span) * (width - left - right);
   const y = (share) => height - bottom - share * (height - top - bottom);
   const svg = drawn("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "distribution" });
-  for (const tick of ticks(least, most, 6)) {
+  for (const tick of ticks(least, most, Math.max(2, width / 80))) {
     svg.append(drawn("line", { class: "grid", x1: x(tick), x2: x(tick), y1: top, y2: height - bottom }));
     svg.append(drawn("text", { x: x(tick), y: height - bottom + 16, "text-anchor": "middle" }, label(tick, span)));
   }

@@ -3,7 +3,7 @@
 class Gantt {
   constructor(canvas, pointed, stretch, tasks) {
     Object.assign(this, { canvas, pointed, stretch, tasks });
-    this.run = stretch.runs[0];
+    this.run = stretch.runs[stretch.first];
     this.view = [stretch.start, stretch.end];
     this.pointers = new Map();
     // Only the tasks that do something here.

@@ -59,6 +59,8 @@ pub struct Stretch {
     pub end: f64,
     pub cores: usize,
     pub runs: Vec<StretchRun>,
+    /// The run to show first.
+    pub first: usize,
 }
 
 #[derive(Clone, Debug, Serialize)]

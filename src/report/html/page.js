@@ -71,6 +71,12 @@ function fillDistributions() {
   pick.addEventListener("change", draw);
   data.schedulers.forEach((scheduler, i) => at("legend").append(element("span", {}, key(i), scheduler.name)));
   draw();
+  let width = at("response").clientWidth;
+  new ResizeObserver(() => {
+    if (at("response").clientWidth === width) return;
+    width = at("response").clientWidth;
+    draw();
+  }).observe(at("response"));
 }
 
 function fillStretch() {
@@ -86,6 +92,8 @@ function fillStretch() {
     const text = `${run.scheduler} (${missed} missed here${run.cut ? "; not all is shown" : ""})`;
     at("run").append(element("option", { value: i }, text));
   });
+  at("run").value = stretch.first;
+  gantt.show(stretch.runs[stretch.first]);
   at("run").addEventListener("change", () => gantt.show(stretch.runs[at("run").value]));
   at("in").addEventListener("click", () => gantt.zoom(1.6));
   at("out").addEventListener("click", () => gantt.zoom(1 / 1.6));
@@ -102,7 +110,7 @@ function fillFacts() {
     return;
   }
   const count = data.notes.length;
-  notes.querySelector("summary").textContent = `${count} note${count === 1 ? "" : "s"} on what is not modelled`;
+  notes.querySelector("summary").textContent = `${count} note${count === 1 ? "" : "s"} on how it was read and what is not modelled`;
   notes.querySelector("ul").append(...data.notes.map((note) => element("li", {}, note)));
 }
 

@@ -118,6 +118,39 @@ fn preemption_in_the_run_times_is_told() {
 }
 
 #[test]
+fn a_log_that_falls_silent_is_told() {
+    let row = |start: u64| {
+        format!(
+            "0 1 1000 10000 {start} {} 0 9000 1000 10000 0\n",
+            start + 10_000
+        )
+    };
+    let log = |name: &str, jobs: u64| Log {
+        name: name.into(),
+        rows: read(
+            (0..jobs)
+                .map(|i| row(i * 10_000))
+                .collect::<String>()
+                .as_bytes(),
+        )
+        .unwrap(),
+    };
+    let logs = [log("steady", 9), log("silent", 4)];
+    let recording = convert(&logs, RunTimes::Measured, 1).unwrap();
+    let notes: Vec<String> = recording
+        .converted
+        .notes
+        .iter()
+        .map(|note| note.to_string())
+        .collect();
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    assert!(
+        notes[0].starts_with("thread silent: its log ends 5 periods before"),
+        "{notes:?}"
+    );
+}
+
+#[test]
 fn columns_are_found_by_their_heading() {
     let swapped = "#idx perf run period end start rel_st slack c_duration c_period wu_lat\n0 1 2 3 9 8 0 0 1 1 0\n";
     let rows = read(swapped.as_bytes()).unwrap();
