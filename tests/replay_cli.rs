@@ -2,6 +2,7 @@
 
 use std::process::{Command, Output};
 
+use scx_temponet::policy::network::{GraphKind, Model};
 use serde_json::Value;
 
 fn scx(command: &str, args: &[&str]) -> Output {
@@ -67,6 +68,22 @@ fn all_policies_meet_the_same_jobs_in_the_order_given() {
         assert_eq!(scheduler["tasks"][1]["pitmd"], Value::Null);
     }
     assert!(schedulers[2]["compliance"].as_f64() > schedulers[1]["compliance"].as_f64());
+}
+
+#[test]
+fn a_model_takes_part_as_temponet() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = scratch(&folder, "model.onnx");
+    let model = Model::untrained(Model::default_tokenizer(), Model::default_shape(), 1).unwrap();
+    std::fs::write(&path, model.to_onnx(GraphKind::Multiset)).unwrap();
+    for (policies, place) in [("edf", 1), ("temponet,edf", 0)] {
+        let report = json(&[ONE_CPU, "-p", policies, "--model", &path, "--horizon", "1s"]);
+        let schedulers = report["schedulers"].as_array().unwrap();
+        assert_eq!(schedulers.len(), 2);
+        assert_eq!(schedulers[place]["scheduler"], "temponet");
+        // Whatever the network says: the shield loses nothing that EDF meets.
+        assert_eq!(schedulers[place]["compliance"], 1.0);
+    }
 }
 
 #[test]
@@ -245,6 +262,7 @@ fn bad_input_is_one_sentence_and_status_2() {
             vec![ONE_CPU, "-p", "magic"],
             "there is no policy called \"magic\"",
         ),
+        (vec![ONE_CPU, "-p", "temponet"], "needs a --model"),
         (vec![ONE_CPU, "--critical", "x"], "there is no thread \"x\""),
         (
             vec![ONE_CPU, "--horizon", "0"],

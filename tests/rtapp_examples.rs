@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use scx_temponet::rtapp::convert::{convert, Wishes};
 use scx_temponet::rtapp::idle_machine::{run, Limits};
 use scx_temponet::rtapp::{log, outcome, Workload};
+use scx_temponet::sim::compare::Contestant;
 use scx_temponet::sim::engine::Options;
 use scx_temponet::sim::policies;
 use scx_temponet::sim::rng::Rng;
@@ -53,10 +54,10 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
 
 #[test]
 fn every_workload_is_read_and_simulated_or_says_why_not() {
-    let entries = [
-        policies::find("edf").unwrap(),
-        policies::find("fcfs").unwrap(),
-    ];
+    let contestants = ["edf", "fcfs"].map(|name| Contestant {
+        name: name.into(),
+        make: &policies::find(name).unwrap().make,
+    });
     for path in workloads() {
         let shown = path.display();
         let workload = Workload::load(&path).unwrap_or_else(|e| panic!("{e}"));
@@ -85,7 +86,7 @@ fn every_workload_is_read_and_simulated_or_says_why_not() {
             .all(|n| n.thread.is_none() || !n.at.is_empty());
         assert!(placed, "{shown}: a note about a thread names no place");
         let options = Options::new(Semantics::Continue);
-        let outcomes = outcome::simulate(&converted, &entries, options, &|| {});
+        let outcomes = outcome::simulate(&converted, &contestants, options, &|| {});
         let judged: Vec<u64> = outcomes.iter().map(|o| o.total.metrics.jobs).collect();
         assert_eq!(judged[0], judged[1], "{shown}: not the same jobs for all");
     }

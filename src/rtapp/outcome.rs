@@ -4,9 +4,9 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::convert::Converted;
+use crate::sim::compare::Contestant;
 use crate::sim::engine::{JobRecord, Options, Record, Segment, Sim, Tally};
 use crate::sim::metrics::Metrics;
-use crate::sim::policies::Entry;
 use crate::sim::stats::percentile;
 use crate::sim::task::TaskSet;
 use crate::sim::time::to_ms;
@@ -62,26 +62,26 @@ pub struct Slack {
 /// The same jobs under every policy, in the order given.
 pub fn simulate(
     converted: &Converted,
-    entries: &[&Entry],
+    contestants: &[Contestant],
     options: Options,
     tick: &(dyn Fn() + Sync),
 ) -> Vec<Outcome> {
     let set = &converted.set;
-    entries
+    contestants
         .par_iter()
-        .map(|entry| {
+        .map(|contestant| {
             let record = Record {
                 jobs: true,
                 segments: true,
                 events: false,
             };
             let mut sim = Sim::new(set, set.cores, options, record);
-            sim.run((entry.make)().as_mut());
+            sim.run((contestant.make)().as_mut());
             tick();
             let mut tally = std::mem::take(&mut sim.tally);
             let jobs = std::mem::take(&mut tally.records);
             let segments = std::mem::take(&mut tally.segments);
-            let outcome = outcome(entry.name, Source::Simulated, converted, tally, jobs);
+            let outcome = outcome(&contestant.name, Source::Simulated, converted, tally, jobs);
             Outcome {
                 segments,
                 ..outcome

@@ -1,5 +1,6 @@
 //! `scx_temponet replay`: rt-app workloads and logs under several schedulers.
 
+mod contest;
 mod input;
 mod page;
 mod print;
@@ -10,9 +11,10 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 
+use self::contest::Contest;
 use self::input::Input;
 use super::schedule::add_schedule;
-use super::sim::{chosen, parse_duration, progress, MachineArgs};
+use super::sim::{parse_duration, progress, MachineArgs};
 use crate::report::file::write_whole;
 use crate::report::perfetto::Timeline;
 use crate::rtapp::outcome::{self, Outcome};
@@ -35,6 +37,9 @@ pub struct ReplayArgs {
     #[arg(short, long, value_delimiter = ',', value_name = "P,P,…")]
     #[arg(default_values = ["edf", "rm", "fcfs", "mh"])]
     pub policy: Vec<String>,
+    /// A model, for the policy temponet: the network under the shield.
+    #[arg(long, value_name = "MODEL.onnx")]
+    pub model: Option<PathBuf>,
     /// Number of cores (default: the CPUs named in the workload, if all threads are
     /// pinned; otherwise 1).
     #[arg(short = 'm', long, value_parser = clap::value_parser!(u16).range(1..=4096))]
@@ -77,7 +82,8 @@ pub enum RunTimesArg {
 pub fn run(args: &ReplayArgs) -> Result<()> {
     let input = Input::read(args)?;
     let set = &input.converted.set;
-    let entries = chosen(&args.policy, set)?;
+    let contest = Contest::new(&args.policy, args.model.as_deref(), set)?;
+    let contestants = contest.contestants();
     let options = args.machine.options(Semantics::Continue);
     for warning in input.warnings() {
         eprintln!("warning: {warning}");
@@ -85,13 +91,16 @@ pub fn run(args: &ReplayArgs) -> Result<()> {
     if let Some(path) = &args.save {
         set.save(path)?;
     }
-    let bar = progress(entries.len() as u64);
-    let simulated = outcome::simulate(&input.converted, &entries, options, &|| bar.inc(1));
+    let bar = progress(contestants.len() as u64);
+    let simulated = outcome::simulate(&input.converted, &contestants, options, &|| bar.inc(1));
     bar.finish_and_clear();
     let mut outcomes: Vec<Outcome> = input.recorded().into_iter().collect();
     outcomes.extend(simulated);
     if let Some(path) = &args.html {
-        write_whole(path, &page::of(&input, &options, &outcomes)?)?;
+        write_whole(
+            path,
+            &page::of(&input, &options, contest.model.as_deref(), &outcomes)?,
+        )?;
     }
     if let Some(path) = &args.perfetto {
         write_whole(path, &timeline(&input, &outcomes))?;
@@ -104,6 +113,7 @@ pub fn run(args: &ReplayArgs) -> Result<()> {
             "horizon_ms": crate::sim::time::to_ms(set.horizon_ns),
             "utilisation": input.demand(),
             "options": options,
+            "model": contest.model,
             "notes": input.converted.notes,
             "schedulers": outcomes,
         });

@@ -10,7 +10,12 @@ use crate::rtapp::outcome::{of_task, responses_ms, Figures, Outcome, Source};
 use crate::sim::engine::{Fate, JobRecord, Options};
 use crate::sim::time::{to_ms, Ns, MS, SECOND};
 
-pub(super) fn of(input: &Input, options: &Options, outcomes: &[Outcome]) -> Result<Vec<u8>> {
+pub(super) fn of(
+    input: &Input,
+    options: &Options,
+    model: Option<&str>,
+    outcomes: &[Outcome],
+) -> Result<Vec<u8>> {
     let set = &input.converted.set;
     let tasks = set.tasks.iter().map(|task| PageTask {
         name: task.name.clone(),
@@ -18,7 +23,7 @@ pub(super) fn of(input: &Input, options: &Options, outcomes: &[Outcome]) -> Resu
     });
     let page = Page {
         title: input.title.clone(),
-        facts: facts(input, options),
+        facts: facts(input, options, model),
         notes: input.warnings(),
         tasks: tasks.collect(),
         schedulers: outcomes
@@ -30,7 +35,7 @@ pub(super) fn of(input: &Input, options: &Options, outcomes: &[Outcome]) -> Resu
     Ok(page.render().context("cannot write the page")?.into_bytes())
 }
 
-fn facts(input: &Input, options: &Options) -> Vec<(String, String)> {
+fn facts(input: &Input, options: &Options, model: Option<&str>) -> Vec<(String, String)> {
     let set = &input.converted.set;
     let mut facts = vec![
         ("Input", input.title.clone()),
@@ -59,6 +64,7 @@ fn facts(input: &Input, options: &Options) -> Vec<(String, String)> {
             format!("scx_temponet {}", env!("CARGO_PKG_VERSION")),
         ),
     ];
+    facts.extend(model.map(|model| ("Model of temponet", model.to_owned())));
     let costs = [
         ("Preemption only every", options.quantum_ns),
         ("Decisions late by", options.decision_latency_ns),

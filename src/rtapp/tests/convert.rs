@@ -2,6 +2,7 @@ use super::tasks;
 use crate::rtapp::convert::{convert, ConvertError, Converted, Wishes};
 use crate::rtapp::outcome;
 use crate::rtapp::Workload;
+use crate::sim::compare::Contestant;
 use crate::sim::engine::Options;
 use crate::sim::policies;
 use crate::sim::task::{Arrival, Semantics, Task};
@@ -173,7 +174,10 @@ fn edf_meets_what_can_be_met_and_slack_is_rt_apps() {
         timer(100_000)
     );
     let converted = converted(&text);
-    let edf = policies::find("edf").unwrap();
+    let edf = Contestant {
+        name: "edf".into(),
+        make: &policies::find("edf").unwrap().make,
+    };
     let options = Options::new(Semantics::Continue);
     let outcomes = outcome::simulate(&converted, &[edf], options, &|| {});
     let total = &outcomes[0].total;
