@@ -210,7 +210,13 @@ fn row(line: &str, columns: &[usize], number: u32) -> Result<Row, Fault> {
         slack: figure("slack")?,
         c_duration: count("c_duration")?,
         c_period: count("c_period")?,
-        wu_lat: count("wu_lat")?,
+        // Where threads share a timer, rt-app 1.0 may take the later time from the
+        // earlier one and print what is left of it without a sign.
+        wu_lat: match count("wu_lat") {
+            Ok(late) => late,
+            Err(_) if cells.len() >= COLUMNS.len() => 0,
+            Err(fault) => return Err(fault),
+        },
     })
 }
 
@@ -251,7 +257,8 @@ impl Row {
             late => self.end.saturating_sub(late.unsigned_abs()),
         };
         Job {
-            release: due.saturating_sub(self.c_period),
+            // A shared timer's period is only a part of the thread's.
+            release: due.saturating_sub(self.c_period).min(self.start),
             due,
             finish: due.saturating_add_signed(-self.slack),
             work,
@@ -279,7 +286,6 @@ pub fn convert(logs: &[Log], run_times: RunTimes, cores: usize) -> Result<Record
             let what = "rows without a timer: released when they start, due when they end";
             notes.add(None, about, what);
         }
-        note_preemption(log, run_times, about, &mut notes);
         if !jobs.is_empty() {
             jobs.sort_by_key(|job| job.release);
             threads.push((&log.name, jobs));
@@ -296,6 +302,7 @@ pub fn convert(logs: &[Log], run_times: RunTimes, cores: usize) -> Result<Record
     for log in logs {
         note_silence(log, end, &mut notes);
     }
+    note_preemption(logs, run_times, &mut notes);
     let mut fates = Vec::new();
     let mut tasks = Vec::new();
     let mut timer_after_deadline = Vec::new();
@@ -351,7 +358,7 @@ fn note_silence(log: &Log, end: u64, notes: &mut Notes) {
         return;
     };
     let missing = end.saturating_sub(last.end) / last.c_period;
-    if missing > 1 {
+    if missing > 2 {
         let about = About {
             thread: Some(&log.name),
             phase: None,
@@ -365,16 +372,16 @@ fn note_silence(log: &Log, end: u64, notes: &mut Notes) {
 }
 
 /// `run` is wall-clock time: a preempted job seems to need more than it did.
-fn note_preemption(log: &Log, run_times: RunTimes, about: About, notes: &mut Notes) {
-    let run: u64 = log.rows.iter().map(|row| row.run).sum();
-    let asked: u64 = log.rows.iter().map(|row| row.c_duration).sum();
+fn note_preemption(logs: &[Log], run_times: RunTimes, notes: &mut Notes) {
+    let sum = |of: fn(&Row) -> u64| -> u64 { logs.iter().flat_map(|log| &log.rows).map(of).sum() };
+    let (run, asked) = (sum(|row| row.run), sum(|row| row.c_duration));
     if run_times == RunTimes::Measured && asked > 0 && run > asked + asked / 20 {
         let more = (run as f64 / asked as f64 - 1.0) * 100.0;
         let what = format!(
-            "its measured run times are {more:.0} % above the configured ones: they count the \
-             time it was preempted, or the CPU was slower than calibrated (--run-times configured \
-             takes the others)"
+            "measured run times are {more:.0} % above the configured ones: they count the time \
+             that threads were preempted, or the CPU was slower than calibrated (--run-times \
+             configured takes the others)"
         );
-        notes.add(None, about, what);
+        notes.add(None, About::default(), what);
     }
 }

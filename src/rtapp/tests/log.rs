@@ -118,6 +118,16 @@ fn preemption_in_the_run_times_is_told() {
 }
 
 #[test]
+fn threads_that_share_a_timer_have_rows_of_their_own_kind() {
+    let rows = "
+2 1 100 9900 1000100 1010000 0 9800 100 10000 18446744073709541
+2 1 100 20000 1010000 1030000 0 19900 100 10000 18446744073709541
+";
+    let recording = recording(rows, RunTimes::Measured);
+    assert_eq!(jobs(&recording), [(0, 100, 10_000), (10_000, 100, 30_000)]);
+}
+
+#[test]
 fn a_log_that_falls_silent_is_told() {
     let row = |start: u64| {
         format!(
