@@ -12,9 +12,9 @@ use thiserror::Error;
 use super::idle_machine::{self, Due, End, IdleJob, Life, Limits, TooLong};
 use super::note::{About, Note, Notes};
 use super::unmodelled;
-use super::workload::{Policy, Setting, Thread, Workload};
+use super::workload::{Thread, Workload};
 use crate::sim::task::{Arrival, Execution, Task, TaskSet, TraceJob};
-use crate::sim::time::{to_ms, Ns, SECOND, US};
+use crate::sim::time::{Ns, SECOND, US};
 
 /// What a workload does not say.
 #[derive(Clone, Debug, Default)]
@@ -73,7 +73,7 @@ pub fn convert(workload: &Workload, wishes: &Wishes) -> Result<Converted, Conver
     let mut timer_after_deadline = Vec::new();
     for life in &lives {
         let thread = &workload.threads[life.thread];
-        note_life(life, thread, horizon, &mut notes);
+        unmodelled::note_life(life, thread, horizon, &mut notes);
         if life.jobs.is_empty() {
             continue;
         }
@@ -81,7 +81,7 @@ pub fn convert(workload: &Workload, wishes: &Wishes) -> Result<Converted, Conver
         tasks.push(task);
         timer_after_deadline.push(timer);
     }
-    note_crowding(&lives, horizon, cores, &mut notes);
+    unmodelled::note_crowding(&lives, horizon, cores, &mut notes);
     let mut all = workload.notes.clone();
     all.extend(notes.into_sorted());
     if tasks.is_empty() {
@@ -141,77 +141,6 @@ fn end_of(lives: &[Life]) -> Option<Ns> {
     ended.then_some(end)
 }
 
-/// What only shows when the thread runs.
-fn note_life(life: &Life, thread: &Thread, horizon: Ns, notes: &mut Notes) {
-    let about = About {
-        thread: Some(&thread.name),
-        phase: None,
-    };
-    match life.end {
-        End::Stuck { at, since } if since < horizon / 2 => {
-            let what = format!(
-                "waits here from {:.3} ms on, and nobody wakes it in the simulated time",
-                to_ms(since)
-            );
-            notes.add(Some(at), about, what);
-        }
-        End::Spinning(at) => {
-            let what = "loops here without using time; what it would use is not simulated";
-            notes.add(Some(at), about, what);
-        }
-        End::Hog => {
-            let what = "never blocks: one job without a deadline that takes what CPU time it gets";
-            notes.add(Some(thread.at), about, what);
-            return;
-        }
-        End::Stuck { .. } | End::Going | End::Finished => {}
-    }
-    if life.jobs.is_empty() {
-        notes.add(Some(thread.at), about, "has no work of its own to simulate");
-    }
-    let mut undue = 0;
-    for job in &life.jobs {
-        if declared_deadline(thread, job.phase).is_some() {
-            continue;
-        }
-        match job.due {
-            Due::Timer(_) => {}
-            Due::NextWake(_) => {
-                let phase = &thread.phases[job.phase];
-                let about = About {
-                    phase: phase.name.as_deref(),
-                    ..about
-                };
-                let what = "no timer ends this work, so it is due when the thread wakes up next";
-                notes.add(Some(phase.at), about, what);
-            }
-            Due::Never => undue += 1,
-        }
-    }
-    // The last job may be cut off by the horizon; that is no news.
-    if undue > 0 && matches!(life.end, End::Finished) {
-        let what =
-            "its last job ends with the thread: nothing says when it is due, so it is not judged";
-        notes.add(Some(thread.at), about, what);
-    }
-}
-
-/// On an idle machine everybody had a CPU. Where that was more than there are now,
-/// threads without timers would fall back in rt-app, and only fall behind here.
-fn note_crowding(lives: &[Life], horizon: Ns, cores: usize, notes: &mut Notes) {
-    let blocking = lives.iter().filter(|life| life.end != End::Hog);
-    let mut jobs = blocking.flat_map(|life| &life.jobs);
-    let work: u128 = jobs.clone().map(|job| u128::from(job.work)).sum();
-    let cpus = work as f64 / horizon as f64;
-    if cpus > cores as f64 && jobs.any(|job| matches!(job.due, Due::NextWake(_))) {
-        let what = format!(
-            "an idle machine would use {cpus:.2} CPUs, and there are {cores}: in rt-app threads \
-             without timers would slow down, here they fall behind (--cores gives more)"
-        );
-        notes.add(None, About::default(), what);
-    }
-}
-
 /// Names as rt-app has them where there are several: `name-0`, `name-1`.
 struct Naming<'a> {
     copies: HashMap<&'a str, u32>,
@@ -240,22 +169,6 @@ impl<'a> Naming<'a> {
     }
 }
 
-/// Relative, from `dl-deadline`, or `dl-period` where only that is given. A lone
-/// `dl-runtime` is a deadline for SCHED_DEADLINE only; elsewhere it is a time slice.
-pub fn declared_deadline(thread: &Thread, phase: usize) -> Option<Ns> {
-    let own = &thread.phases[phase].setting;
-    let of = |setting: &Setting, policy: Option<Policy>| {
-        let dl = &setting.deadline;
-        let slice = dl.runtime_us.filter(|_| policy == Some(Policy::Deadline));
-        dl.deadline_us.or(dl.period_us).or(slice)
-    };
-    let policy_of = |setting: &Setting| setting.policy.as_ref().map(|policy| policy.value);
-    let outer = policy_of(&thread.setting);
-    of(own, policy_of(own).or(outer))
-        .or_else(|| of(&thread.setting, outer))
-        .map(|us| us * US)
-}
-
 fn task(life: &Life, thread: &Thread, name: String, horizon: Ns) -> (Task, Option<i64>) {
     // Whatever is never due must not come before what is.
     let far = 2 * horizon + life.jobs.iter().map(|job| job.work).max().unwrap_or(0);
@@ -265,9 +178,9 @@ fn task(life: &Life, thread: &Thread, name: String, horizon: Ns) -> (Task, Optio
         .iter()
         .map(|job| {
             release = job.release.max(release);
-            let due = match (declared_deadline(thread, job.phase), job.due) {
+            let due = match (thread.declared_deadline_us(job.phase), job.due) {
                 (_, Due::Never) if life.end == End::Hog => far,
-                (Some(relative), _) => release + relative,
+                (Some(relative_us), _) => release + relative_us * US,
                 (None, Due::Timer(due) | Due::NextWake(due)) => due,
                 (None, Due::Never) => far,
             };

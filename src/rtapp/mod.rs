@@ -14,6 +14,7 @@ pub mod log;
 pub mod note;
 pub mod outcome;
 mod read;
+mod setting;
 mod unmodelled;
 pub mod workload;
 

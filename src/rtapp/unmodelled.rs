@@ -1,9 +1,12 @@
-//! What a file says and the simulator does not do, place by place.
+//! What a file says and the simulator does not do, place by place: what can be read
+//! off it, and what only shows when its threads run.
 
 use std::collections::HashSet;
 
-use super::note::{About, Notes};
+use super::idle_machine::{Due, End, Life};
+use super::note::{About, Notes, Place};
 use super::workload::{Action, Phase, Setting, Thread, Workload};
+use crate::sim::time::{to_ms, Ns};
 
 /// Notes everything in the workload that the simulated machine does differently.
 pub fn note_all(workload: &Workload, cores: usize, notes: &mut Notes) {
@@ -64,7 +67,7 @@ struct Remarks<'a> {
 }
 
 impl Remarks<'_> {
-    fn note(&mut self, at: super::Place, what: impl Into<String>) {
+    fn note(&mut self, at: Place, what: impl Into<String>) {
         let about = About {
             thread: Some(&self.thread.name),
             phase: self.phase,
@@ -87,7 +90,7 @@ impl Remarks<'_> {
                 self.note(policy.at, what);
             }
         }
-        let mut ignored = |at: Option<super::Place>, what: &str| {
+        let mut ignored = |at: Option<Place>, what: &str| {
             if let Some(at) = at {
                 self.note(at, what);
             }
@@ -155,5 +158,76 @@ impl Remarks<'_> {
             };
             self.note(event.at, what);
         }
+    }
+}
+
+/// What only shows when the thread runs.
+pub fn note_life(life: &Life, thread: &Thread, horizon: Ns, notes: &mut Notes) {
+    let about = About {
+        thread: Some(&thread.name),
+        phase: None,
+    };
+    match life.end {
+        End::Stuck { at, since } if since < horizon / 2 => {
+            let what = format!(
+                "waits here from {:.3} ms on, and nobody wakes it in the simulated time",
+                to_ms(since)
+            );
+            notes.add(Some(at), about, what);
+        }
+        End::Spinning(at) => {
+            let what = "loops here without using time; what it would use is not simulated";
+            notes.add(Some(at), about, what);
+        }
+        End::Hog => {
+            let what = "never blocks: one job without a deadline that takes what CPU time it gets";
+            notes.add(Some(thread.at), about, what);
+            return;
+        }
+        End::Stuck { .. } | End::Going | End::Finished => {}
+    }
+    if life.jobs.is_empty() {
+        notes.add(Some(thread.at), about, "has no work of its own to simulate");
+    }
+    let mut undue = 0;
+    for job in &life.jobs {
+        if thread.declared_deadline_us(job.phase).is_some() {
+            continue;
+        }
+        match job.due {
+            Due::Timer(_) => {}
+            Due::NextWake(_) => {
+                let phase = &thread.phases[job.phase];
+                let about = About {
+                    phase: phase.name.as_deref(),
+                    ..about
+                };
+                let what = "no timer ends this work, so it is due when the thread wakes up next";
+                notes.add(Some(phase.at), about, what);
+            }
+            Due::Never => undue += 1,
+        }
+    }
+    // The last job may be cut off by the horizon; that is no news.
+    if undue > 0 && matches!(life.end, End::Finished) {
+        let what =
+            "its last job ends with the thread: nothing says when it is due, so it is not judged";
+        notes.add(Some(thread.at), about, what);
+    }
+}
+
+/// On an idle machine everybody had a CPU. Where that was more than there are now,
+/// threads without timers would fall back in rt-app, and only fall behind here.
+pub fn note_crowding(lives: &[Life], horizon: Ns, cores: usize, notes: &mut Notes) {
+    let blocking = lives.iter().filter(|life| life.end != End::Hog);
+    let mut jobs = blocking.flat_map(|life| &life.jobs);
+    let work: u128 = jobs.clone().map(|job| u128::from(job.work)).sum();
+    let cpus = work as f64 / horizon as f64;
+    if cpus > cores as f64 && jobs.any(|job| matches!(job.due, Due::NextWake(_))) {
+        let what = format!(
+            "an idle machine would use {cpus:.2} CPUs, and there are {cores}: in rt-app threads \
+             without timers would slow down, here they fall behind (--cores gives more)"
+        );
+        notes.add(None, About::default(), what);
     }
 }

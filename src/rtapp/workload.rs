@@ -147,6 +147,19 @@ pub struct Thread {
     pub setting: Setting,
 }
 
+impl Thread {
+    /// Relative, from `dl-deadline`, or `dl-period` where only that is given. A lone
+    /// `dl-runtime` is a deadline for SCHED_DEADLINE only; elsewhere it is a time slice.
+    pub fn declared_deadline_us(&self, phase: usize) -> Option<u64> {
+        let policy_of = |setting: &Setting| setting.policy.as_ref().map(|policy| policy.value);
+        let own = &self.phases[phase].setting;
+        let outer = policy_of(&self.setting);
+        own.deadline
+            .relative_us(policy_of(own).or(outer))
+            .or_else(|| self.setting.deadline.relative_us(outer))
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Phase {
     pub name: Option<String>,
@@ -177,6 +190,13 @@ pub struct DeadlineParameters {
     pub runtime_us: Option<u64>,
     pub period_us: Option<u64>,
     pub deadline_us: Option<u64>,
+}
+
+impl DeadlineParameters {
+    fn relative_us(&self, policy: Option<Policy>) -> Option<u64> {
+        let slice = self.runtime_us.filter(|_| policy == Some(Policy::Deadline));
+        self.deadline_us.or(self.period_us).or(slice)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

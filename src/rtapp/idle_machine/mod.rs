@@ -6,6 +6,7 @@
 //! job begins when its thread starts to run and ends when it blocks or reaches its
 //! timer, even a timer that has expired.
 
+mod body;
 mod program;
 mod sync;
 
@@ -14,10 +15,11 @@ use std::collections::BinaryHeap;
 
 use thiserror::Error;
 
-use self::program::{Clock, Op, Program, Programs};
+use self::body::{Body, Then, TimerState};
+use self::program::{Clock, Op, Programs};
 use self::sync::{Barrier, Condition, Mutex, Semaphore};
 use super::note::Place;
-use super::workload::{Loops, Workload};
+use super::workload::Workload;
 use crate::sim::time::Ns;
 
 type ThreadId = usize;
@@ -101,9 +103,6 @@ pub enum End {
     Hog,
 }
 
-/// A loop that gets nowhere is given up after this many steps at one instant.
-const STEPS_AT_ONCE: u32 = 10_000;
-
 pub fn run(workload: &Workload, limits: Limits) -> Result<Vec<Life>, TooLong> {
     let programs = program::compile(workload);
     let mut machine = Machine::new(&programs, limits);
@@ -133,50 +132,8 @@ struct Machine<'a> {
     semaphores: Vec<Semaphore>,
 }
 
-#[derive(Clone, Copy)]
-struct TimerState {
-    absolute: bool,
-    /// When it expires next; `None` before its first use.
-    next: Option<Ns>,
-}
-
-struct Body<'a> {
-    program: &'a Program,
-    life: Life,
-    /// When its timers start to count.
-    first: Ns,
-    timers: Vec<TimerState>,
-    phase: usize,
-    step: usize,
-    phase_loop: u32,
-    thread_loop: u32,
-    open: Option<Open>,
-    /// The last job waits to hear when the thread wakes up.
-    awaiting: bool,
-    /// When it took its last step, and how many at that instant.
-    stalled: (Ns, u32),
-    done: bool,
-}
-
-struct Open {
-    release: Ns,
-    work: Ns,
-    phase: usize,
-}
-
-/// How a step leaves the thread.
-enum Then {
-    GoOn,
-    /// It is on the agenda, waits for somebody, or has ended.
-    Leave,
-}
-
 impl<'a> Machine<'a> {
     fn new(programs: &'a Programs, limits: Limits) -> Self {
-        let timer = |&absolute: &bool| TimerState {
-            absolute,
-            next: None,
-        };
         Machine {
             programs,
             limits,
@@ -186,7 +143,7 @@ impl<'a> Machine<'a> {
             jobs: 0,
             threads: Vec::new(),
             forks: vec![0; programs.threads.len()],
-            timers: programs.shared_timers.iter().map(timer).collect(),
+            timers: TimerState::all(&programs.shared_timers),
             mutexes: vec![Mutex::default(); programs.mutexes],
             conditions: vec![Condition::default(); programs.conditions],
             barriers: programs.barriers.iter().map(|&n| Barrier::of(n)).collect(),
@@ -196,33 +153,9 @@ impl<'a> Machine<'a> {
 
     fn start(&mut self, thread: usize, instance: u32, forked: bool, now: Ns) {
         let program = &self.programs.threads[thread];
-        let timer = |&absolute: &bool| TimerState {
-            absolute,
-            next: None,
-        };
-        let idle = program.loops == Loops::Times(0)
-            || program.phases.iter().all(|(_, steps)| steps.is_empty());
-        self.threads.push(Body {
-            program,
-            life: Life {
-                thread,
-                instance,
-                forked,
-                jobs: Vec::new(),
-                end: if idle { End::Finished } else { End::Going },
-            },
-            // Forks count from the start of the whole, too.
-            first: program.delay,
-            timers: program.own_timers.iter().map(timer).collect(),
-            phase: 0,
-            step: 0,
-            phase_loop: 0,
-            thread_loop: 0,
-            open: None,
-            awaiting: false,
-            stalled: (0, 0),
-            done: idle,
-        });
+        let body = Body::new(program, thread, instance, forked);
+        let idle = body.done;
+        self.threads.push(body);
         if !idle {
             self.wake(self.threads.len() - 1, now.max(program.delay));
         }
@@ -415,87 +348,5 @@ impl<'a> Machine<'a> {
             self.wake(waiter, now);
         }
         true
-    }
-}
-
-impl Body<'_> {
-    fn release(&mut self, at: Ns, horizon: Ns) {
-        if std::mem::take(&mut self.awaiting) {
-            if let Some(last) = self.life.jobs.last_mut() {
-                last.due = Due::NextWake(at);
-            }
-        }
-        if at >= horizon {
-            self.done = true;
-            return;
-        }
-        self.open = Some(Open {
-            release: at,
-            work: 0,
-            phase: self.phase,
-        });
-    }
-
-    fn compute(&mut self, work: Ns) {
-        if let Some(open) = &mut self.open {
-            if open.work == 0 {
-                open.phase = self.phase;
-            }
-            open.work = open.work.saturating_add(work);
-        }
-    }
-
-    /// Ends the job, if there was one.
-    fn close(&mut self, timer: Option<Ns>) {
-        self.awaiting = false;
-        let Some(open) = self.open.take().filter(|open| open.work > 0) else {
-            return;
-        };
-        self.awaiting = timer.is_none();
-        self.life.jobs.push(IdleJob {
-            release: open.release,
-            work: open.work,
-            due: timer.map_or(Due::Never, Due::Timer),
-            phase: open.phase,
-        });
-    }
-
-    fn finish(&mut self, end: End) {
-        self.close(None);
-        self.life.end = end;
-        self.done = true;
-    }
-
-    fn is_spinning(&mut self, now: Ns) -> bool {
-        if self.stalled.0 != now {
-            self.stalled = (now, 0);
-        }
-        self.stalled.1 += 1;
-        self.stalled.1 > STEPS_AT_ONCE
-    }
-
-    /// The end of a phase: again, the next one, from the start, or done.
-    fn next_phase(&mut self) -> Then {
-        self.step = 0;
-        self.phase_loop = self.phase_loop.saturating_add(1);
-        let (loops, steps) = &self.program.phases[self.phase];
-        let over = match loops {
-            Loops::Times(times) => self.phase_loop >= *times || steps.is_empty(),
-            Loops::Forever => steps.is_empty(),
-        };
-        if !over {
-            return Then::GoOn;
-        }
-        self.phase_loop = 0;
-        self.phase += 1;
-        if self.phase == self.program.phases.len() {
-            self.phase = 0;
-            self.thread_loop = self.thread_loop.saturating_add(1);
-            if matches!(self.program.loops, Loops::Times(times) if self.thread_loop >= times) {
-                self.finish(End::Finished);
-                return Then::Leave;
-            }
-        }
-        Then::GoOn
     }
 }
