@@ -126,7 +126,7 @@ fn a_trace_holds_every_core_and_job_in_the_form_perfetto_opens() {
     let json: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     let events = json["traceEvents"].as_array().unwrap();
     let names = events.iter().filter(|e| e["name"] == "thread_name").count();
-    assert_eq!(names, 9, "eight cores and the missed deadlines");
+    assert_eq!(names, 9 + 12, "eight cores, missed deadlines, twelve tasks");
     let slices: Vec<_> = events.iter().filter(|e| e["ph"] == "X").collect();
     assert!(slices.len() > 20);
     assert!(slices

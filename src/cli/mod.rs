@@ -6,6 +6,8 @@ pub mod doctor;
 pub mod eval;
 pub mod hint;
 mod load;
+pub mod replay;
+mod schedule;
 pub mod sim;
 pub mod train;
 
@@ -35,6 +37,7 @@ enum Command {
     Bench(bench::BenchArgs),
     Train(train::TrainArgs),
     Eval(eval::EvalArgs),
+    Replay(Box<replay::ReplayArgs>),
 }
 
 pub fn run() -> ExitCode {
@@ -50,6 +53,9 @@ pub fn run() -> ExitCode {
             return exit(train::run(&args).map(|()| ExitCode::SUCCESS), 2)
         }
         Some(Command::Eval(args)) => return exit(eval::run(&args).map(|()| ExitCode::SUCCESS), 2),
+        Some(Command::Replay(args)) => {
+            return exit(replay::run(&args).map(|()| ExitCode::SUCCESS), 2)
+        }
         None => {}
     }
     exit(load::run(cli.load), 1)

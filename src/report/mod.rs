@@ -1,4 +1,6 @@
-//! Tables and traces. Knows data only: nothing here has heard of schedulers.
+//! Tables, timelines and pages. Knows data only: nothing here has heard of schedulers.
 
+pub mod file;
+pub mod html;
 pub mod perfetto;
 pub mod table;

@@ -1,5 +1,6 @@
 //! `scx_temponet sim`: compare policies on identical task sets.
 
+mod machine;
 mod parse;
 mod print;
 
@@ -12,11 +13,15 @@ use anyhow::{bail, Context, Result};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use self::parse::{parse_duration, parse_execution, parse_range};
+pub use self::machine::MachineArgs;
+pub(super) use self::parse::parse_duration;
+use self::parse::{parse_execution, parse_range};
 use self::print::{printed, table_of};
-use crate::report::perfetto;
+use super::schedule::add_schedule;
+use crate::report::file::write_whole;
+use crate::report::perfetto::Timeline;
 use crate::sim::compare::{self, Comparison, Contestant};
-use crate::sim::engine::{Fate, Knowledge, Options, Record, Sim};
+use crate::sim::engine::{Fate, Record, Sim};
 use crate::sim::policies::{self, Entry, POLICIES};
 use crate::sim::task::{Execution, Semantics, TaskSet};
 use crate::sim::time::Ns;
@@ -59,24 +64,8 @@ pub struct SimArgs {
     /// overrun:LOW:PROBABILITY:FACTOR or pareto:LOW:ALPHA:CAP, in shares of C.
     #[arg(long, value_parser = parse_execution, value_name = "MODEL")]
     pub execution: Option<Execution>,
-    /// What policies know of the work a job has left.
-    #[arg(long, value_enum, default_value = "known")]
-    pub knowledge: KnowledgeArg,
-    /// Preempt only at multiples of this.
-    #[arg(long, value_parser = parse_duration, default_value = "0", value_name = "TIME")]
-    pub quantum: Ns,
-    /// Decisions take effect this much later; EDF fills in meanwhile.
-    #[arg(long, value_parser = parse_duration, default_value = "0", value_name = "TIME")]
-    pub decision_latency: Ns,
-    /// Policies see releases this much later.
-    #[arg(long, value_parser = parse_duration, default_value = "0", value_name = "TIME")]
-    pub staleness: Ns,
-    /// Cost of a context switch.
-    #[arg(long, value_parser = parse_duration, default_value = "0", value_name = "TIME")]
-    pub switch_cost: Ns,
-    /// Cost of a migration (the paper's δ).
-    #[arg(long, value_parser = parse_duration, default_value = "0", value_name = "TIME")]
-    pub migration_cost: Ns,
+    #[command(flatten)]
+    pub machine: MachineArgs,
     /// Add what a clairvoyant could have met, where it can be computed.
     #[arg(long)]
     pub oracle: bool,
@@ -111,13 +100,6 @@ pub enum SemanticsArg {
     Abort,
     Continue,
     Both,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum KnowledgeArg {
-    Known,
-    Wcet,
-    History,
 }
 
 /// Runs the command; an error is one sentence about the input.
@@ -235,7 +217,7 @@ impl Source {
 /// many tasks it takes minutes, so it must be asked for.
 const DP_WRAP_TASKS: usize = 100;
 
-fn chosen(names: &[String], set: &TaskSet) -> Result<Vec<&'static Entry>> {
+pub(super) fn chosen(names: &[String], set: &TaskSet) -> Result<Vec<&'static Entry>> {
     if names.is_empty() {
         // EDF first: it is what everybody is compared with.
         let mut entries: Vec<&Entry> = POLICIES
@@ -264,22 +246,6 @@ fn chosen(names: &[String], set: &TaskSet) -> Result<Vec<&'static Entry>> {
             })
         })
         .collect()
-}
-
-fn options(args: &SimArgs, semantics: Semantics) -> Options {
-    Options {
-        semantics,
-        knowledge: match args.knowledge {
-            KnowledgeArg::Known => Knowledge::Known,
-            KnowledgeArg::Wcet => Knowledge::Wcet,
-            KnowledgeArg::History => Knowledge::History,
-        },
-        quantum_ns: args.quantum,
-        decision_latency_ns: args.decision_latency,
-        staleness_ns: args.staleness,
-        context_switch_ns: args.switch_cost,
-        migration_ns: args.migration_cost,
-    }
 }
 
 fn semantics(args: &SimArgs) -> Vec<Semantics> {
@@ -314,7 +280,7 @@ fn compare_all(args: &SimArgs, source: &Source, entries: &[&Entry]) -> Result<Ve
                         make: &entry.make,
                     })
                     .collect(),
-                options: options(args, semantics),
+                options: args.machine.options(semantics),
                 with_oracle: args.oracle,
                 tick: &|| bar.inc(1),
             };
@@ -326,7 +292,7 @@ fn compare_all(args: &SimArgs, source: &Source, entries: &[&Entry]) -> Result<Ve
 }
 
 /// A bar on a terminal, for what takes long enough to see; nothing elsewhere.
-fn progress(runs: u64) -> ProgressBar {
+pub(super) fn progress(runs: u64) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
@@ -344,7 +310,7 @@ fn write_single_run(args: &SimArgs, set: &TaskSet, entry: &Entry) -> Result<()> 
         segments: true,
         events: false,
     };
-    let options = options(args, semantics(args)[0]);
+    let options = args.machine.options(semantics(args)[0]);
     let mut sim = Sim::new(set, set.cores, options, record);
     let start = Instant::now();
     sim.run((entry.make)().as_mut());
@@ -359,9 +325,10 @@ fn write_single_run(args: &SimArgs, set: &TaskSet, entry: &Entry) -> Result<()> 
             entry.name,
             options.semantics.name()
         );
-        let mut out = Vec::new();
-        trace(&mut out, &title, set, &sim)?;
-        write_whole(path, &out)?;
+        let mut timeline = Timeline::default();
+        let (jobs, segments) = (&sim.tally.records, &sim.tally.segments);
+        add_schedule(&mut timeline, &title, set, jobs, segments);
+        write_whole(path, &timeline.finish())?;
     }
     if let Some(path) = &args.jobs {
         let mut records = sim.tally.records.clone();
@@ -379,42 +346,6 @@ fn write_single_run(args: &SimArgs, set: &TaskSet, entry: &Entry) -> Result<()> 
         }
         write_whole(path, text.as_bytes())?;
     }
-    Ok(())
-}
-
-/// Writes all of it or leaves what was there.
-fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    std::fs::write(&partial, bytes)
-        .and_then(|()| std::fs::rename(&partial, path))
-        .with_context(|| format!("cannot write {}", path.display()))
-}
-
-fn trace(out: &mut Vec<u8>, title: &str, set: &TaskSet, sim: &Sim) -> Result<()> {
-    let missed_track = set.cores as u32 + 1;
-    let mut tracks: Vec<(u32, String)> = (0..set.cores as u32)
-        .map(|core| (core + 1, format!("core {core}")))
-        .collect();
-    tracks.push((missed_track, "deadlines missed".into()));
-    let slices = sim.tally.segments.iter().map(|s| perfetto::Slice {
-        track: s.core + 1,
-        name: &set.tasks[s.task as usize].name,
-        start_ns: s.start,
-        end_ns: s.end,
-        note: format!("job {}", s.index),
-    });
-    let misses = sim
-        .tally
-        .records
-        .iter()
-        .filter(|r| r.fate != Fate::OnTime)
-        .map(|r| perfetto::Instant {
-            track: missed_track,
-            name: &set.tasks[r.task as usize].name,
-            time_ns: r.deadline,
-        });
-    perfetto::write(out, title, &tracks, slices, misses)?;
     Ok(())
 }
 

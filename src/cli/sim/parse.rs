@@ -23,7 +23,7 @@ pub(super) fn parse_range(text: &str) -> Result<(f64, f64), String> {
     }
 }
 
-pub(super) fn parse_duration(text: &str) -> Result<Ns, String> {
+pub(in crate::cli) fn parse_duration(text: &str) -> Result<Ns, String> {
     let text = text.trim();
     let split = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')

@@ -62,6 +62,15 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// Counts a job whose fate is known: one of a selection, or one that was measured.
+    pub fn add(&mut self, job: JobRecord, critical: bool, horizon: Ns) {
+        if let Some(finish) = job.finish {
+            self.completed += 1;
+            self.response_sum += u128::from(finish - job.release);
+        }
+        self.judge(job, critical, job.finish.unwrap_or(horizon), false);
+    }
+
     pub(super) fn judge(&mut self, job: JobRecord, critical: bool, end: Ns, keep: bool) {
         let met = job.fate == Fate::OnTime;
         self.judged += 1;

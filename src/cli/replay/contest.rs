@@ -1,0 +1,73 @@
+//! Who is replayed: the simulator's policies by name, and a model.
+
+use std::path::Path;
+
+use anyhow::{ensure, Result};
+
+use crate::cli::sim::chosen;
+use crate::policy::network::{Model, Native, Precision};
+use crate::policy::{OverloadRule, PolicyConfig, ShieldMode};
+use crate::sim::compare::Contestant;
+use crate::sim::policies::Policy;
+use crate::sim::task::TaskSet;
+use crate::train::driver::{Driver, Greedy};
+use crate::train::validate;
+
+/// What a model's policy is called.
+const TEMPONET: &str = "temponet";
+
+type Make = Box<dyn Fn() -> Box<dyn Policy> + Sync>;
+
+/// The schedulers in the order asked for.
+pub struct Contest {
+    entrants: Vec<(String, Make)>,
+    /// What the model says it is.
+    pub model: Option<String>,
+}
+
+impl Contest {
+    /// A model that nobody asked for by name comes last.
+    pub fn new(names: &[String], model: Option<&Path>, set: &TaskSet) -> Result<Contest> {
+        let model = model.map(Model::load).transpose()?;
+        let mut entrants: Vec<(String, Make)> = Vec::new();
+        for name in names {
+            let make = if name == TEMPONET {
+                ensure!(model.is_some(), "the policy {TEMPONET} needs a --model");
+                model.as_ref().map(shielded)
+            } else {
+                let entry = chosen(std::slice::from_ref(name), set)?[0];
+                Some(Box::new(entry.make) as Make)
+            };
+            entrants.extend(make.map(|make| (name.clone(), make)));
+        }
+        if !names.iter().any(|name| name == TEMPONET) {
+            entrants.extend(
+                model
+                    .as_ref()
+                    .map(|model| (TEMPONET.to_owned(), shielded(model))),
+            );
+        }
+        Ok(Contest {
+            entrants,
+            model: model.map(|model| model.provenance().name.clone()),
+        })
+    }
+
+    pub fn contestants(&self) -> Vec<Contestant<'_>> {
+        self.entrants
+            .iter()
+            .map(|(name, make)| Contestant {
+                name: name.clone(),
+                make,
+            })
+            .collect()
+    }
+}
+
+/// As it runs beside the kernel: under the shield, admission in overload.
+fn shielded(model: &Model) -> Make {
+    let native = Native::new(model.weights(), Precision::Float);
+    let config: PolicyConfig =
+        validate::policy(model.tokenizer(), ShieldMode::On, OverloadRule::Admit);
+    Box::new(move || Box::new(Driver::new(config.clone(), Greedy(native.clone()))))
+}

@@ -1,0 +1,148 @@
+//! What is replayed: a workload, or logs.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{bail, ensure, Context, Result};
+
+use super::{ReplayArgs, RunTimesArg};
+use crate::rtapp::convert::{self, Converted, Wishes};
+use crate::rtapp::log::{self, RunTimes};
+use crate::rtapp::note::grouped;
+use crate::rtapp::outcome::{self, Outcome};
+use crate::rtapp::Workload;
+use crate::sim::arrivals::JobStream;
+use crate::sim::engine::JobRecord;
+use crate::sim::task::TaskSet;
+
+pub struct Input {
+    pub title: String,
+    /// The workload, for the places in notes; logs have none.
+    file: Option<PathBuf>,
+    pub converted: Converted,
+    fates: Option<Vec<JobRecord>>,
+}
+
+impl Input {
+    pub fn read(args: &ReplayArgs) -> Result<Input> {
+        let is_log = |path: &Path| path.is_dir() || path.extension().is_some_and(|e| e == "log");
+        let logs = args.inputs.iter().filter(|path| is_log(path)).count();
+        let mut input = if logs == args.inputs.len() {
+            Input::of_logs(args)?
+        } else if logs == 0 && args.inputs.len() == 1 {
+            Input::of_workload(&args.inputs[0], args)?
+        } else {
+            bail!("replay takes one workload, or logs, but not several workloads or both");
+        };
+        mark_critical(&mut input.converted.set, &args.critical)?;
+        input.converted.set.check()?;
+        Ok(input)
+    }
+
+    fn of_workload(path: &Path, args: &ReplayArgs) -> Result<Input> {
+        let workload = Workload::load(path)?;
+        let wishes = Wishes {
+            horizon: args.horizon,
+            cores: args.cores.map(usize::from),
+        };
+        ensure!(args.horizon != Some(0), "--horizon must be above zero");
+        let converted = convert::convert(&workload, &wishes)
+            .with_context(|| format!("cannot simulate {}", path.display()))?;
+        Ok(Input {
+            title: name_of(path),
+            file: Some(path.into()),
+            converted,
+            fates: None,
+        })
+    }
+
+    fn of_logs(args: &ReplayArgs) -> Result<Input> {
+        ensure!(
+            args.horizon.is_none(),
+            "--horizon is for workloads; logs are replayed as long as they are"
+        );
+        let mut files = Vec::new();
+        for path in &args.inputs {
+            files.extend(log::files(path)?);
+        }
+        let run_times = match args.run_times {
+            RunTimesArg::Measured => RunTimes::Measured,
+            RunTimesArg::Configured => RunTimes::Configured,
+        };
+        let cores = args.cores.map_or(1, usize::from);
+        let recording = log::convert(&log::load(&files)?, run_times, cores)?;
+        Ok(Input {
+            title: match args.inputs.as_slice() {
+                [one] => name_of(one),
+                several => format!("{} logs", several.len()),
+            },
+            file: None,
+            converted: recording.converted,
+            fates: Some(recording.fates),
+        })
+    }
+
+    /// What the logs say became of the jobs.
+    pub fn recorded(&self) -> Option<Outcome> {
+        let fates = self.fates.clone()?;
+        Some(outcome::recorded(&self.converted, fates))
+    }
+
+    /// Everything there is to know about the file, each thing once, with its places.
+    pub fn warnings(&self) -> Vec<String> {
+        let file = self
+            .file
+            .as_ref()
+            .map(|path| format!("{}: ", path.display()));
+        let file = file.unwrap_or_default();
+        grouped(&self.converted.notes)
+            .into_iter()
+            .map(|(what, places)| match places.is_empty() {
+                true => format!("{file}{what}"),
+                false => format!("{file}{what}\n    at {}", places.join("; ")),
+            })
+            .collect()
+    }
+
+    /// CPUs that the jobs ask for on average.
+    pub fn demand(&self) -> f64 {
+        let set = &self.converted.set;
+        let work: u128 = (0..set.tasks.len()).map(|task| work_of(set, task)).sum();
+        work as f64 / set.horizon_ns as f64
+    }
+}
+
+/// The work of a task's jobs, as far as it falls into the time that is simulated.
+fn work_of(set: &TaskSet, task: usize) -> u128 {
+    let mut stream = JobStream::new(set, task);
+    let jobs = std::iter::from_fn(|| stream.next_job(set, &set.tasks[task]));
+    jobs.take_while(|job| job.release < set.horizon_ns)
+        .map(|job| u128::from(job.execution.min(set.horizon_ns - job.release)))
+        .sum()
+}
+
+fn name_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    name.to_string_lossy().into_owned()
+}
+
+/// A name stands for a thread with all of its instances and forks.
+fn mark_critical(set: &mut TaskSet, critical: &[String]) -> Result<()> {
+    for name in critical {
+        let mut found = false;
+        for task in &mut set.tasks {
+            let rest = task.name.strip_prefix(name.as_str());
+            if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '@'])) {
+                task.criticality = 1;
+                found = true;
+            }
+        }
+        if !found {
+            let names: Vec<&str> = set.tasks.iter().map(|task| task.name.as_str()).collect();
+            bail!(
+                "there is no thread {name:?} with work; threads are {}",
+                names.join(", ")
+            );
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,178 @@
+//! The events of a phase. rt-app tells them by how their key begins, so that
+//! `run0`, `run_a` and `runtime-2` are all different keys and known events.
+
+use super::fields::{self, mismatch, Fields};
+use super::json::{Member, Node, Value};
+use super::note::Fault;
+use super::workload::{Action, Event, MemRun, Timer};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Run,
+    Runtime,
+    Sleep,
+    Timer,
+    Lock,
+    Unlock,
+    Wait,
+    Signal,
+    Broadcast,
+    Sync,
+    Barrier,
+    SemPost,
+    SemWait,
+    Suspend,
+    Resume,
+    Yield,
+    Fork,
+    Mem,
+    IoRun,
+    MemRun,
+}
+
+/// A prefix that begins with another one stands before it.
+const PREFIXES: [(&str, Kind); 20] = [
+    ("runtime", Kind::Runtime),
+    ("run", Kind::Run),
+    ("sleep", Kind::Sleep),
+    ("timer", Kind::Timer),
+    ("lock", Kind::Lock),
+    ("unlock", Kind::Unlock),
+    ("wait", Kind::Wait),
+    ("signal", Kind::Signal),
+    ("broad", Kind::Broadcast),
+    ("sync", Kind::Sync),
+    ("barrier", Kind::Barrier),
+    ("sem_post", Kind::SemPost),
+    ("sem_wait", Kind::SemWait),
+    ("suspend", Kind::Suspend),
+    ("resume", Kind::Resume),
+    ("yield", Kind::Yield),
+    ("fork", Kind::Fork),
+    ("memrun", Kind::MemRun),
+    ("mem", Kind::Mem),
+    ("iorun", Kind::IoRun),
+];
+
+/// The list `lock_order` of rt-app's old grammar only looks like an event.
+pub fn kind(member: &Member) -> Option<Kind> {
+    let list = matches!(&member.value, Some(node) if matches!(node.value, Value::List(_)));
+    if list && member.key == "lock_order" {
+        return None;
+    }
+    PREFIXES
+        .iter()
+        .find(|(prefix, _)| member.key.starts_with(prefix))
+        .map(|&(_, kind)| kind)
+}
+
+/// Reads a member whose key is one of an event's.
+pub fn read(member: &Member, kind: Kind, thread: &str) -> Result<Event, Fault> {
+    let key = member.key.as_str();
+    let node = || {
+        member
+            .value
+            .as_ref()
+            .ok_or_else(|| Fault::new(member.at, format!("{key} needs a value")))
+    };
+    let micros = || fields::count(node()?, key);
+    let name = || Ok(fields::text(node()?, key)?.to_owned());
+    let action = match kind {
+        Kind::Run => Action::Run { us: micros()? },
+        Kind::Runtime => Action::Runtime { us: micros()? },
+        Kind::Sleep => Action::Sleep { us: micros()? },
+        Kind::Timer => timer(node()?)?,
+        Kind::Lock => Action::Lock(name()?),
+        Kind::Unlock => Action::Unlock(name()?),
+        Kind::Signal => Action::Signal(name()?),
+        Kind::Broadcast => Action::Broadcast(name()?),
+        Kind::Wait => {
+            let (on, mutex) = condition(node()?)?;
+            Action::Wait { on, mutex }
+        }
+        Kind::Sync => {
+            let (on, mutex) = condition(node()?)?;
+            Action::Sync { on, mutex }
+        }
+        Kind::Barrier => Action::Barrier(name()?),
+        Kind::SemPost => Action::SemPost(name()?),
+        Kind::SemWait => Action::SemWait(name()?),
+        Kind::Suspend => Action::Suspend(suspended(member, thread)?),
+        Kind::Resume => Action::Resume(name()?),
+        Kind::Yield => Action::Yield,
+        Kind::Fork => Action::Fork(name()?),
+        Kind::Mem => Action::Mem { count: micros()? },
+        Kind::IoRun => Action::IoRun { count: micros()? },
+        Kind::MemRun => memrun(node()?, key)?,
+    };
+    Ok(Event {
+        at: member.at,
+        key: key.to_owned(),
+        action,
+    })
+}
+
+/// Anything but an object says nothing about the timer, as in rt-app.
+fn fields_or_none(node: &Node) -> Fields<'_> {
+    Fields::new(match &node.value {
+        Value::Object(members) => members,
+        _ => &[],
+    })
+}
+
+fn timer(node: &Node) -> Result<Action, Fault> {
+    let fields = fields_or_none(node);
+    let reference = text_or(&fields, "ref", "unknown")?;
+    Ok(Action::Timer(Timer {
+        unique: reference.starts_with("unique"),
+        reference,
+        period_us: fields.count("period")?.map_or(0, |period| period.value),
+        absolute: text_or(&fields, "mode", "relative")?.starts_with("absolute"),
+    }))
+}
+
+fn condition(node: &Node) -> Result<(String, String), Fault> {
+    let fields = fields_or_none(node);
+    Ok((
+        text_or(&fields, "ref", "unknown")?,
+        text_or(&fields, "mutex", "unknown")?,
+    ))
+}
+
+fn text_or(fields: &Fields, key: &'static str, default: &str) -> Result<String, Fault> {
+    Ok(fields
+        .text(key)?
+        .map_or_else(|| default.to_owned(), |text| text.value))
+}
+
+/// Up to 1.0 the value named who is suspended, and the workgen script filled an
+/// empty one with the thread's name; later versions always take the thread's name.
+fn suspended(member: &Member, thread: &str) -> Result<String, Fault> {
+    match &member.value {
+        None => Ok(thread.to_owned()),
+        Some(node) => match &node.value {
+            Value::Null => Ok(thread.to_owned()),
+            Value::Text(name) if name.is_empty() => Ok(thread.to_owned()),
+            Value::Text(name) => Ok(name.clone()),
+            other => Err(mismatch(node.at, &member.key, "a string", other)),
+        },
+    }
+}
+
+fn memrun(node: &Node, key: &str) -> Result<Action, Fault> {
+    let fields = Fields::of(node, key)?;
+    let missing = |what: &str| Fault::new(node.at, format!("{key} needs a {what}"));
+    let kind = fields.text("type")?.ok_or_else(|| missing("type"))?;
+    if !["chase", "read", "write"].contains(&kind.value.as_str()) {
+        let what = format!("the type of {key} is chase, read or write");
+        return Err(Fault::new(kind.at, what));
+    }
+    Ok(Action::MemRun(MemRun {
+        kind: kind.value,
+        size: fields.count("size")?.ok_or_else(|| missing("size"))?.value,
+        count: fields
+            .count("count")?
+            .ok_or_else(|| missing("count"))?
+            .value,
+    }))
+}

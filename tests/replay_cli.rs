@@ -1,0 +1,287 @@
+//! What `scx_temponet replay` promises at the command line.
+
+use std::process::{Command, Output};
+
+use scx_temponet::policy::network::{GraphKind, Model};
+use serde_json::Value;
+
+fn scx(command: &str, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_scx_temponet"))
+        .arg(command)
+        .args(args)
+        .output()
+        .expect("the binary runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn replay(args: &[&str]) -> String {
+    let out = scx("replay", args);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    text(&out.stdout)
+}
+
+fn json(args: &[&str]) -> Value {
+    serde_json::from_str(&replay(&[args, &["--json"]].concat())).expect("JSON")
+}
+
+fn scratch(folder: &tempfile::TempDir, name: &str) -> String {
+    folder.path().join(name).to_string_lossy().into_owned()
+}
+
+const ONE_CPU: &str = "tests/rtapp/one-cpu.json";
+const OVERLOAD: &str = "tests/rtapp/overload.json";
+const LOGS: &str = "tests/rtapp/logs";
+
+#[test]
+fn edf_meets_every_deadline_of_a_feasible_workload_and_the_table_says_so() {
+    let out = scx("replay", &[ONE_CPU, "--sim", "--policy", "edf,fcfs"]);
+    let table = text(&out.stdout);
+    assert!(
+        table.starts_with("one-cpu.json: 3 tasks on 1 core, 6 s, 0.91 CPUs asked for"),
+        "{table}"
+    );
+    let edf = table.lines().find(|line| line.starts_with("edf")).unwrap();
+    assert_eq!(edf.split_whitespace().nth(2), Some("100.00"));
+    for name in ["compliance %", "PITMD %", "ART ms", "rt-app slack ms"] {
+        assert!(table.contains(name), "{name} not in {table}");
+    }
+    // Absolute timers on the one CPU there is: nothing is left out.
+    assert_eq!(text(&out.stderr), "");
+}
+
+#[test]
+fn all_policies_meet_the_same_jobs_in_the_order_given() {
+    let report = json(&[OVERLOAD, "-p", "rm,edf,mh", "--critical", "motor"]);
+    let schedulers = report["schedulers"].as_array().unwrap();
+    let names: Vec<_> = schedulers
+        .iter()
+        .map(|s| s["scheduler"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["rm", "edf", "mh"]);
+    for scheduler in schedulers {
+        assert_eq!(scheduler["jobs"], schedulers[0]["jobs"]);
+        assert_eq!(scheduler["tasks"].as_array().unwrap().len(), 6);
+        assert_eq!(scheduler["pitmd"], scheduler["tasks"][0]["compliance"]);
+        assert_eq!(scheduler["tasks"][1]["pitmd"], Value::Null);
+    }
+    assert!(schedulers[2]["compliance"].as_f64() > schedulers[1]["compliance"].as_f64());
+}
+
+#[test]
+fn a_model_takes_part_as_temponet() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = scratch(&folder, "model.onnx");
+    let model = Model::untrained(Model::default_tokenizer(), Model::default_shape(), 1).unwrap();
+    std::fs::write(&path, model.to_onnx(GraphKind::Multiset)).unwrap();
+    for (policies, place) in [("edf", 1), ("temponet,edf", 0)] {
+        let report = json(&[ONE_CPU, "-p", policies, "--model", &path, "--horizon", "1s"]);
+        let schedulers = report["schedulers"].as_array().unwrap();
+        assert_eq!(schedulers.len(), 2);
+        assert_eq!(schedulers[place]["scheduler"], "temponet");
+        // Whatever the network says: the shield loses nothing that EDF meets.
+        assert_eq!(schedulers[place]["compliance"], 1.0);
+    }
+}
+
+#[test]
+fn what_is_not_modelled_is_a_warning_with_its_place() {
+    let out = scx("replay", &["tests/rtapp/all-events.json"]);
+    assert!(out.status.success());
+    let warnings = text(&out.stderr);
+    for expected in [
+        "all-events.json: how long this takes only a machine can tell",
+        "at 10:6, 10:20, 11:6 thread worker, phase compute",
+        "at 9:37 thread worker, phase compute",
+    ] {
+        assert!(warnings.contains(expected), "{expected} not in {warnings}");
+    }
+    let notes = json(&["tests/rtapp/all-events.json"])["notes"].clone();
+    assert!(notes
+        .as_array()
+        .unwrap()
+        .iter()
+        .all(|n| n["thread"].is_null() || n["at"][0]["line"].is_u64()));
+}
+
+#[test]
+fn a_saved_set_gives_sim_the_same_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    let saved = scratch(&folder, "set.toml");
+    let report = json(&[OVERLOAD, "-p", "edf", "--save", &saved]);
+    let out = scx(
+        "sim",
+        &[
+            "-w",
+            &saved,
+            "-p",
+            "edf",
+            "--semantics",
+            "continue",
+            "--json",
+        ],
+    );
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let sim: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let set = &sim["comparisons"][0]["outcomes"][0]["sets"][0];
+    for figure in [
+        "jobs",
+        "met",
+        "compliance",
+        "response_ms",
+        "lateness_p99_ms",
+        "preemptions",
+    ] {
+        assert_eq!(set[figure], report["schedulers"][0][figure], "{figure}");
+    }
+}
+
+#[test]
+fn logs_are_replayed_beside_what_was_recorded() {
+    let report = json(&[LOGS, "-p", "edf,rm", "--run-times", "configured"]);
+    let schedulers = report["schedulers"].as_array().unwrap();
+    assert_eq!(schedulers[0]["scheduler"], "recorded");
+    assert_eq!(schedulers[0]["source"], "recorded");
+    assert_eq!(schedulers[0]["jobs"], 90);
+    assert_eq!(schedulers[1]["source"], "simulated");
+    let names: Vec<_> = schedulers[0]["tasks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|t| t["name"].clone())
+        .collect();
+    assert_eq!(names, ["fast-0", "nap-2", "slow-1"]);
+    let one = json(&["tests/rtapp/logs/rt-app-fast-0.log"]);
+    assert_eq!(one["schedulers"][0]["tasks"][0]["name"], "fast-0");
+}
+
+#[test]
+fn the_page_is_one_file_that_asks_for_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = scratch(&folder, "report.html");
+    replay(&[OVERLOAD, "--html", &path, "--critical", "motor"]);
+    let page = std::fs::read_to_string(&path).unwrap();
+    assert!(page.contains("default-src 'none'"));
+    let links = [
+        "src=",
+        "@import",
+        "url(",
+        "fetch(",
+        "XMLHttpRequest",
+        "import(",
+    ];
+    for link in links {
+        assert!(!page.contains(link), "{link} in the page");
+    }
+    let data = page.split("type=\"application/json\">").nth(1).unwrap();
+    let data: Value = serde_json::from_str(data.split("</script>").next().unwrap()).unwrap();
+    assert_eq!(data["schedulers"].as_array().unwrap().len(), 4);
+    assert_eq!(data["tasks"][0]["critical"], true);
+    let stretch = &data["stretch"];
+    assert!(stretch["why"]
+        .as_str()
+        .unwrap()
+        .starts_with("Most deadlines were missed here"));
+    assert_eq!(stretch["runs"].as_array().unwrap().len(), 4);
+    assert!(!stretch["runs"][0]["segments"]
+        .as_array()
+        .unwrap()
+        .is_empty());
+}
+
+#[test]
+fn the_timeline_has_cores_misses_and_tasks_of_every_policy() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = scratch(&folder, "trace.json");
+    replay(&[OVERLOAD, "-p", "edf,rm", "--perfetto", &path]);
+    let trace: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let names = |kind: &str, pid: u64| -> Vec<&str> {
+        let of_kind = events
+            .iter()
+            .filter(|e| e["name"] == kind && e["pid"] == pid);
+        of_kind
+            .map(|e| e["args"]["name"].as_str().unwrap())
+            .collect()
+    };
+    assert_eq!(names("process_name", 1), ["overload.json under edf"]);
+    assert_eq!(names("process_name", 2), ["overload.json under rm"]);
+    let tracks = names("thread_name", 2);
+    assert_eq!(tracks[..3], ["core 0", "deadlines missed", "motor"]);
+    assert!(events
+        .iter()
+        .any(|e| e["ph"] == "i" && e["name"] == "missed"));
+}
+
+#[test]
+fn bad_input_is_one_sentence_and_status_2() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, content: &str| {
+        let path = scratch(&folder, name);
+        std::fs::write(&path, content).unwrap();
+        path
+    };
+    let broken = file(
+        "broken.json",
+        "{\n  \"tasks\": {\n    \"t\": { \"run\" 5 }\n}}",
+    );
+    let empty = file("empty.json", "{}");
+    let old = file("old.json", r#"{"tasks": {"t": {"exec": 5, "period": 10}}}"#);
+    let bad_log = file("bad.log", "0 1 two 3\n");
+    let no_work = file(
+        "no-work.log",
+        "#idx perf run period start end rel_st slack c_duration c_period wu_lat\n",
+    );
+    let long = file(
+        "long.json",
+        r#"{"tasks": {"t": {"run": 1, "sleep": 1}}, "global": {"duration": 2000000}}"#,
+    );
+    let folder_path = folder.path().join("nothing");
+    std::fs::create_dir(&folder_path).unwrap();
+    let nothing = folder_path.to_string_lossy().into_owned();
+    for (args, expected) in [
+        (
+            vec![broken.as_str()],
+            "broken.json:3:18: a comma or } is missing: there is '5'",
+        ),
+        (vec![&empty], "there is no \"tasks\" section"),
+        (
+            vec![&old],
+            "none of its threads has work to simulate: 1:12: thread t: there are no events",
+        ),
+        (vec![&bad_log], "bad.log:1:5: the column run"),
+        (vec![&no_work], "no row with work"),
+        (vec![&long], "more than 4000000 jobs in that time"),
+        (vec![&nothing], "there is no file ending in .log"),
+        (vec!["/no/such/file.json"], "cannot read /no/such/file.json"),
+        (vec![ONE_CPU, OVERLOAD], "one workload, or logs"),
+        (vec![ONE_CPU, LOGS], "one workload, or logs"),
+        (
+            vec![ONE_CPU, "-p", "magic"],
+            "there is no policy called \"magic\"",
+        ),
+        (vec![ONE_CPU, "-p", "temponet"], "needs a --model"),
+        (vec![ONE_CPU, "--critical", "x"], "there is no thread \"x\""),
+        (
+            vec![ONE_CPU, "--horizon", "0"],
+            "--horizon must be above zero",
+        ),
+        (vec![LOGS, "--horizon", "1s"], "--horizon is for workloads"),
+        (
+            vec![ONE_CPU, "--html", "/no/such/folder/x.html"],
+            "cannot write /no/such/folder/x.html",
+        ),
+    ] {
+        let out = scx("replay", &args);
+        let message = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{args:?}: {message}");
+        assert!(message.contains(expected), "{expected} not in {message}");
+        let errors = message
+            .lines()
+            .filter(|line| line.starts_with("scx_temponet: "))
+            .count();
+        assert_eq!(errors, 1, "{message}");
+    }
+}
