@@ -18,7 +18,8 @@ pub struct CloneConfig {
     /// the most deadlines there; or `rule`, see [`Rules`].
     pub teacher: String,
     /// Share of the contested decisions that are kept, and of those on machines
-    /// that are not overloaded, where there are fewer.
+    /// that are not overloaded. More of the latter make responses shorter at full
+    /// compliance and cost deadlines in overload without the shield.
     pub kept: f64,
     pub kept_calm: f64,
     /// Share of the machines that the student drives while the rule teaches.
@@ -30,8 +31,8 @@ impl Default for CloneConfig {
     fn default() -> CloneConfig {
         CloneConfig {
             teacher: RULE.into(),
-            kept: 0.25,
-            kept_calm: 1.0,
+            kept: 0.5,
+            kept_calm: 0.45,
             student_drives: 0.5,
             rules: Rules::default(),
         }
@@ -80,10 +81,10 @@ impl Default for Rules {
     fn default() -> Rules {
         Rules {
             calm: 0.0,
-            overloaded: 0.7,
+            overloaded: 0.75,
             hidden: 0.7,
             doubt: 1.0,
-            many_cores: 100.0,
+            many_cores: 30.0,
             sharpness: 6.0,
         }
     }

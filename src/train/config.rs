@@ -36,8 +36,8 @@ impl Default for NetworkConfig {
     fn default() -> NetworkConfig {
         NetworkConfig {
             width: 32,
-            layers: 2,
-            heads: 4,
+            layers: 1,
+            heads: 2,
             hidden: 64,
         }
     }
@@ -103,7 +103,7 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             name: "temponet".into(),
-            algo: Algo::Rollout,
+            algo: Algo::Bc,
             seed: 1,
             rounds: 100,
             machines: 64,
@@ -202,6 +202,14 @@ mod tests {
         assert_eq!(toml::from_str::<Config>(&text).unwrap(), Config::default());
         assert!(toml::from_str::<Config>("round = 3").is_err());
         assert!(toml::from_str::<Config>("[dqn]\ngama = 3.0").is_err());
+    }
+
+    #[test]
+    fn the_default_recipe_makes_the_default_network() {
+        use crate::policy::network::Model;
+        let config = Config::default();
+        assert_eq!(config.tokenizer().unwrap(), Model::default_tokenizer());
+        assert_eq!(config.shape().unwrap(), Model::default_shape());
     }
 
     #[test]

@@ -6,12 +6,11 @@ use anyhow::{ensure, Result};
 
 use crate::cli::sim::chosen;
 use crate::policy::network::{Model, Native, Precision};
-use crate::policy::{OverloadRule, PolicyConfig, ShieldMode};
+use crate::policy::{OverloadRule, ShieldMode};
 use crate::sim::compare::Contestant;
-use crate::sim::policies::Policy;
+use crate::sim::policies::{Decided, Policy};
 use crate::sim::task::TaskSet;
-use crate::train::driver::{Driver, Greedy};
-use crate::train::validate;
+use crate::train::env::policy;
 
 /// What a model's policy is called.
 const TEMPONET: &str = "temponet";
@@ -64,10 +63,9 @@ impl Contest {
     }
 }
 
-/// As it runs beside the kernel: under the shield, admission in overload.
+/// As it runs beside the kernel: under the shield, which knows that late jobs go on.
 fn shielded(model: &Model) -> Make {
     let native = Native::new(model.weights(), Precision::Float);
-    let config: PolicyConfig =
-        validate::policy(model.tokenizer(), ShieldMode::On, OverloadRule::Admit);
-    Box::new(move || Box::new(Driver::new(config.clone(), Greedy(native.clone()))))
+    let config = policy(model.tokenizer(), ShieldMode::On, OverloadRule::Keep);
+    Box::new(move || Box::new(Decided::new(config.clone(), native.clone())))
 }
