@@ -4,7 +4,9 @@
 #
 #   scripts/train.sh [OUT.onnx]     default: models/temponet.onnx
 #
-# THREADS=N limits the threads, SETS=N the task sets per load of the evaluation.
+# THREADS=N limits the threads. SETS=N is the number of task sets per load of the
+# evaluation (default: 200), MANY=N of those with hundreds of tasks on eight cores,
+# which take a minute each (default: 20).
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 case ${1:-} in
@@ -13,9 +15,10 @@ case ${1:-} in
 esac
 (($# < 2)) || usage_error "takes at most one file"
 out=$(realpath -m -- "${1:-$REPO/models/temponet.onnx}")
-threads=${THREADS:-$(nproc)} sets=${SETS:-200}
+threads=${THREADS:-$(nproc)} sets=${SETS:-200} many=${MANY:-20}
 cd "$REPO"
 scripts/setup.sh build
 cargo build --locked --release
 target/release/scx_temponet train --config models/temponet.toml --out "$out" --threads "$threads"
-target/release/scx_temponet eval --suite lines --model "$out" --sets "$sets" --threads "$threads"
+target/release/scx_temponet eval --suite lines --lines ABCDE --model "$out" --sets "$sets" --threads "$threads"
+target/release/scx_temponet eval --suite lines --lines F --model "$out" --sets "$many" --threads "$threads"
