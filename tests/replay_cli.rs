@@ -262,7 +262,10 @@ fn bad_input_is_one_sentence_and_status_2() {
             vec![ONE_CPU, "-p", "magic"],
             "there is no policy called \"magic\"",
         ),
-        (vec![ONE_CPU, "-p", "temponet"], "needs a --model"),
+        (
+            vec![ONE_CPU, "-p", "temponet", "--model", "/none.onnx"],
+            "cannot read the model",
+        ),
         (vec![ONE_CPU, "--critical", "x"], "there is no thread \"x\""),
         (
             vec![ONE_CPU, "--horizon", "0"],

@@ -21,9 +21,9 @@ pub struct EvalArgs {
     /// What to measure.
     #[arg(long, value_enum, default_value = "lines")]
     pub suite: SuiteArg,
-    /// The model.
+    /// The model (default: the one that comes with this program).
     #[arg(long, value_name = "MODEL.onnx")]
-    pub model: PathBuf,
+    pub model: Option<PathBuf>,
     /// Task sets per load.
     #[arg(short = 'k', long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(2..=100_000))]
     pub sets: u32,
@@ -50,7 +50,7 @@ pub fn run(args: &EvalArgs) -> Result<()> {
         "lines are some of ABCDEF, not {:?}",
         args.lines
     );
-    let model = Model::load(&args.model)?;
+    let model = Model::open(args.model.as_deref())?;
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(args.threads.map_or(0, usize::from))
         .build()

@@ -34,7 +34,7 @@ pub struct TrainArgs {
     /// Rounds to train (default: the recipe's).
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: Option<u32>,
-    /// Where the best model goes. The learning curve is written beside it (.csv).
+    /// Where the best model goes. The learning curve is written beside it (.csv, .svg).
     #[arg(long, value_name = "MODEL.onnx")]
     pub out: PathBuf,
     /// Keep a checkpoint in this directory.
@@ -111,7 +111,7 @@ fn train(args: &TrainArgs, trainer: &mut Trainer, stop: &AtomicBool) -> Result<(
         let standing = trainer.standing(&validation);
         curve.push(&round, &standing);
         say(&bar, &curve);
-        curve.save(&args.out.with_extension("csv"))?;
+        curve.save(&args.out)?;
         if best
             .as_ref()
             .is_none_or(|best| standing.score() > best.score())

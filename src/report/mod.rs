@@ -3,4 +3,5 @@
 pub mod file;
 pub mod html;
 pub mod perfetto;
+pub mod plot;
 pub mod table;

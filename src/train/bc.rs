@@ -324,6 +324,7 @@ mod tests {
         };
         let config = CloneConfig {
             kept: 1.0,
+            kept_calm: 1.0,
             ..CloneConfig::default()
         };
         let (mut done, mut wanted) = (Vec::new(), Vec::new());

@@ -2,7 +2,9 @@
 
 use super::trainer::Round;
 use super::validate::Standing;
-use anyhow::{Context, Result};
+use crate::report::file::write_whole;
+use crate::report::plot::{self, Line};
+use anyhow::Result;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -48,11 +50,32 @@ impl Curve {
         text
     }
 
-    /// Writes all of it or leaves what was there.
-    pub fn save(&self, path: &Path) -> Result<()> {
-        let partial = path.with_extension("csv.partial");
-        std::fs::write(&partial, self.to_csv())
-            .and_then(|()| std::fs::rename(&partial, path))
-            .with_context(|| format!("cannot write {}", path.display()))
+    pub fn to_svg(&self) -> Result<String> {
+        let line = |name: &str, of: fn(&Standing) -> f64| Line {
+            name: name.into(),
+            points: self
+                .rows
+                .iter()
+                .map(|(round, standing)| (f64::from(round.number), of(standing)))
+                .collect(),
+        };
+        plot::lines(
+            "Deadlines met on the validation sets",
+            "round",
+            "%",
+            &[
+                line("under the shield", |s| s.shielded),
+                line("network alone", |s| s.bare),
+                line("best classic of each kind", |s| s.best),
+                line("Moore-Hodgson", |s| s.mh),
+                line("EDF without hopeless jobs", |s| s.edf_drop),
+            ],
+        )
+    }
+
+    /// As .csv and .svg beside the model.
+    pub fn save(&self, model: &Path) -> Result<()> {
+        write_whole(&model.with_extension("csv"), self.to_csv().as_bytes())?;
+        write_whole(&model.with_extension("svg"), self.to_svg()?.as_bytes())
     }
 }

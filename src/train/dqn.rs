@@ -13,7 +13,7 @@ use super::batch::Tokens;
 use super::env::Machine;
 use crate::policy::{Context, Decider, Scorer};
 use crate::sim::engine::{Plan, Record, Sim};
-use crate::sim::policies::{carry_out, run_all};
+use crate::sim::policies::{ask_again, carry_out, run_all};
 use crate::sim::reward::{Reward, Shape};
 use crate::sim::rng::Rng;
 use crate::sim::situation::Situations;
@@ -253,6 +253,7 @@ pub fn gather<S: Scorer + ?Sized>(
         };
         let decision = decider.decide(&mut curious, &situation);
         carry_out(decision, &view, &mut plan);
+        ask_again(decision, &view, &mut plan);
         if decision.scored {
             let jobs: Vec<usize> = decision.assignment.iter().map(|(_, job)| job).collect();
             let slots = decider.tokens().slots();

@@ -3,6 +3,7 @@
 
 use crate::policy::{OverloadRule, PolicyConfig, ShieldConfig, ShieldMode, Tokenizer};
 use crate::sim::engine::{Knowledge, Options};
+use crate::sim::policies::overload_rule;
 use crate::sim::rng::{child_seed, Rng};
 use crate::sim::task::{Execution, Semantics, TaskSet};
 use crate::sim::time::{Ns, MS, SECOND, US};
@@ -129,7 +130,13 @@ impl Curriculum {
             false => overload_rule(semantics, set.cores),
         };
         Machine {
-            policy: policy(tokenizer, shield, overload),
+            policy: PolicyConfig {
+                shield_config: ShieldConfig {
+                    overload,
+                    ..ShieldConfig::default()
+                },
+                ..policy(tokenizer, shield)
+            },
             set,
             options,
         }
@@ -195,25 +202,10 @@ impl Curriculum {
     }
 }
 
-/// Whom to give up on such a machine: jobs where late ones are thrown away, whole
-/// tasks where they go on. With several cores whole tasks, too: admission job by
-/// job, which then tests total work only, meets 0.8 to 1.7 points less on few heavy
-/// tasks.
-pub fn overload_rule(semantics: Semantics, cores: usize) -> OverloadRule {
-    match (semantics, cores) {
-        (Semantics::Abort, 1) => OverloadRule::Admit,
-        _ => OverloadRule::Keep,
-    }
-}
-
-pub fn policy(tokenizer: &Tokenizer, shield: ShieldMode, overload: OverloadRule) -> PolicyConfig {
+pub fn policy(tokenizer: &Tokenizer, shield: ShieldMode) -> PolicyConfig {
     PolicyConfig {
         tokenizer: tokenizer.clone(),
         shield,
-        shield_config: ShieldConfig {
-            overload,
-            ..ShieldConfig::default()
-        },
         ..PolicyConfig::default()
     }
 }

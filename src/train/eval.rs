@@ -73,25 +73,24 @@ impl Suite<'_> {
 
     pub fn run(&self) -> Report {
         let native = Native::new(self.model.weights(), Precision::Float);
+        let make = |shield| {
+            let config = policy(self.model.tokenizer(), shield);
+            Box::new(Decided::for_machine(config, native.clone())) as Box<dyn Policy>
+        };
+        let entrants = [
+            Entrant {
+                name: "shielded".into(),
+                make: &|| make(ShieldMode::On),
+            },
+            Entrant {
+                name: "bare".into(),
+                make: &|| make(ShieldMode::Off),
+            },
+        ];
         let rows: Vec<Row> = self
             .cells()
             .iter()
             .map(|cell| {
-                let make = |shield| {
-                    let config = policy(self.model.tokenizer(), shield, cell.overload_rule());
-                    let decided = Decided::new(config, native.clone());
-                    Box::new(decided) as Box<dyn Policy>
-                };
-                let entrants = [
-                    Entrant {
-                        name: "shielded".into(),
-                        make: &|| make(ShieldMode::On),
-                    },
-                    Entrant {
-                        name: "bare".into(),
-                        make: &|| make(ShieldMode::Off),
-                    },
-                ];
                 let comparison = cell.run(&entrants, self.sets, EVALUATION_SEED, &|| {});
                 (self.tick)();
                 row(cell, &comparison)
@@ -172,6 +171,8 @@ fn row(cell: &Cell, comparison: &Comparison) -> Row {
     }
 }
 
+/// So many points below 100 are still all.
+const ALL_BUT: f64 = 0.02;
 /// The difference that rounding may make.
 const NOTHING: f64 = 1e-9;
 
@@ -240,13 +241,19 @@ fn verdict(line: char, rows: &[&Row]) -> Verdict {
         'E' => promise(worst >= -NOTHING, at_least_best),
         _ => {
             promise(worst >= -0.1, at_least_best);
-            let critical = least(&|r| {
-                let ours = r.critical.unwrap_or(f64::NAN);
-                ours - r.rival_critical.unwrap_or(f64::NAN)
-            });
+            // Nobody can be two points above 99.
+            let ahead = |r: &Row| {
+                let (ours, rival) = (r.critical?, r.rival_critical?);
+                Some((ours - rival, ours >= rival + 2.0 || ours >= 100.0 - ALL_BUT))
+            };
+            let kept = rows.iter().all(|r| ahead(r).is_some_and(|(_, kept)| kept));
+            let (low, high) = rows.iter().filter_map(|r| ahead(r)).fold(
+                (f64::INFINITY, f64::NEG_INFINITY),
+                |(low, high), (points, _)| (low.min(points), high.max(points)),
+            );
             promise(
-                critical >= 2.0,
-                format!("critical tasks {critical:+.2} points against the best classic"),
+                kept,
+                format!("critical tasks {low:+.2} to {high:+.2} points against the best classic; 2 or all of them is asked for"),
             );
         }
     }

@@ -1,8 +1,6 @@
 //! The lines a model worth shipping must hold, as cells: a workload at a load,
 //! on a machine, with the rivals that meet the same sets.
 
-use super::env::overload_rule;
-use crate::policy::OverloadRule;
 use crate::sim::compare::{self, Comparison, Contestant};
 use crate::sim::engine::{Knowledge, Options};
 use crate::sim::policies::{self, Policy};
@@ -170,12 +168,6 @@ pub struct Entrant<'a> {
 }
 
 impl Cell {
-    /// Whom the shield gives up there.
-    pub fn overload_rule(&self) -> OverloadRule {
-        let workload = workload::find(self.workload).expect("a workload of ours");
-        overload_rule(self.options.semantics, workload.cores)
-    }
-
     /// The task set of this number.
     pub fn set(&self, seed: u64, index: u64) -> TaskSet {
         let workload = workload::find(self.workload).expect("a workload of ours");

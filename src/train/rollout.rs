@@ -12,7 +12,7 @@ use super::dqn::huber;
 use super::env::Machine;
 use crate::policy::{Context, Decider, Scorer};
 use crate::sim::engine::{Event, Plan, Record, Sim};
-use crate::sim::policies::{carry_out, run_all};
+use crate::sim::policies::{ask_again, carry_out, run_all};
 use crate::sim::rng::Rng;
 use crate::sim::situation::Situations;
 use crate::sim::task::{Semantics, Task};
@@ -170,6 +170,7 @@ impl<'a> Run<'a> {
             }
         };
         carry_out(decision, &view, plan);
+        ask_again(decision, &view, plan);
         let runs = forced.is_some_and(|job| decision.assignment.cpu_of(job).is_some());
         self.sim.submit(plan);
         runs

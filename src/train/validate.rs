@@ -69,7 +69,7 @@ impl Validation {
         };
         let classic = |name: &str| {
             let entry = policies::find(name).expect("a policy of ours");
-            validation.by_cell(&|_| (entry.make)())
+            validation.by_cell(&|| (entry.make)())
         };
         let rivals = ["mh", "edf-drop", "rm", "srpt", "llf-drop", "edf", "mh-llf"];
         let by_rival: Vec<Vec<f64>> = rivals.iter().map(|name| classic(name)).collect();
@@ -85,9 +85,10 @@ impl Validation {
     pub fn standing(&self, weights: &Weights, tokenizer: &Tokenizer) -> Standing {
         let native = Native::new(weights, Precision::Float);
         let of = |shield| {
-            let make = |cell: &Cell| {
-                let config = policy(tokenizer, shield, cell.overload_rule());
-                Box::new(Decided::new(config, native.clone())) as Box<dyn Policy>
+            let config = policy(tokenizer, shield);
+            let make = || {
+                let decided = Decided::for_machine(config.clone(), native.clone());
+                Box::new(decided) as Box<dyn Policy>
             };
             mean(&self.by_cell(&make))
         };
@@ -101,7 +102,7 @@ impl Validation {
     }
 
     /// Mean compliance of every cell, in percent.
-    fn by_cell(&self, make: &(dyn Fn(&Cell) -> Box<dyn Policy> + Sync)) -> Vec<f64> {
+    fn by_cell(&self, make: &(dyn Fn() -> Box<dyn Policy> + Sync)) -> Vec<f64> {
         let runs: Vec<(usize, &TaskSet)> = self
             .cells
             .iter()
@@ -113,7 +114,7 @@ impl Validation {
             .map(|&(cell, set)| {
                 let options = self.cells[cell].0.options;
                 let mut sim = Sim::new(set, set.cores, options, Record::default());
-                sim.run(make(&self.cells[cell].0).as_mut());
+                sim.run(make().as_mut());
                 Metrics::of(&sim.tally, set.cores, set.horizon_ns).compliance
             })
             .collect();

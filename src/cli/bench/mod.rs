@@ -45,7 +45,7 @@ pub struct BenchArgs {
     #[arg(long, value_enum, value_delimiter = ',')]
     backend: Vec<Backend>,
 
-    /// A model file (default: untrained weights of the default shape)
+    /// A model file (default: the one that comes with this program)
     #[arg(long, value_name = "FILE")]
     model: Option<PathBuf>,
 
@@ -88,14 +88,7 @@ struct Outcome {
 }
 
 pub fn run(args: &BenchArgs) -> Result<()> {
-    let model = match &args.model {
-        Some(path) => Model::load(path)?,
-        None => Model::untrained(
-            Model::default_tokenizer(),
-            Model::default_shape(),
-            args.seed,
-        )?,
-    };
+    let model = Model::open(args.model.as_deref())?;
     let found = find_onnxruntime(&OrtSearch::here());
     let wants_ort = args.backend.contains(&Backend::Ort);
     let (runtime, version) = match found {

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use anyhow::{ensure, Result};
+use anyhow::Result;
 
 use crate::cli::sim::chosen;
 use crate::policy::network::{Model, Native, Precision};
-use crate::policy::{OverloadRule, ShieldMode};
+use crate::policy::ShieldMode;
 use crate::sim::compare::Contestant;
 use crate::sim::policies::{Decided, Policy};
 use crate::sim::task::TaskSet;
@@ -25,13 +25,16 @@ pub struct Contest {
 }
 
 impl Contest {
-    /// A model that nobody asked for by name comes last.
-    pub fn new(names: &[String], model: Option<&Path>, set: &TaskSet) -> Result<Contest> {
-        let model = model.map(Model::load).transpose()?;
+    /// A model given but not asked for by name comes last.
+    pub fn new(names: &[String], path: Option<&Path>, set: &TaskSet) -> Result<Contest> {
+        let named = names.iter().any(|name| name == TEMPONET);
+        let model = match path.is_some() || named {
+            true => Some(Model::open(path)?),
+            false => None,
+        };
         let mut entrants: Vec<(String, Make)> = Vec::new();
         for name in names {
             let make = if name == TEMPONET {
-                ensure!(model.is_some(), "the policy {TEMPONET} needs a --model");
                 model.as_ref().map(shielded)
             } else {
                 let entry = chosen(std::slice::from_ref(name), set)?[0];
@@ -39,7 +42,7 @@ impl Contest {
             };
             entrants.extend(make.map(|make| (name.clone(), make)));
         }
-        if !names.iter().any(|name| name == TEMPONET) {
+        if !named {
             entrants.extend(
                 model
                     .as_ref()
@@ -66,6 +69,6 @@ impl Contest {
 /// As it runs beside the kernel: under the shield, which knows that late jobs go on.
 fn shielded(model: &Model) -> Make {
     let native = Native::new(model.weights(), Precision::Float);
-    let config = policy(model.tokenizer(), ShieldMode::On, OverloadRule::Keep);
-    Box::new(move || Box::new(Decided::new(config.clone(), native.clone())))
+    let config = policy(model.tokenizer(), ShieldMode::On);
+    Box::new(move || Box::new(Decided::for_machine(config.clone(), native.clone())))
 }

@@ -37,7 +37,8 @@ pub struct ReplayArgs {
     #[arg(short, long, value_delimiter = ',', value_name = "P,P,…")]
     #[arg(default_values = ["edf", "rm", "fcfs", "mh"])]
     pub policy: Vec<String>,
-    /// A model, for the policy temponet: the network under the shield.
+    /// Another model than the shipped one for the policy temponet, the network under
+    /// the shield.
     #[arg(long, value_name = "MODEL.onnx")]
     pub model: Option<PathBuf>,
     /// Number of cores (default: the CPUs named in the workload, if all threads are

@@ -82,6 +82,17 @@ impl Model {
         Shape::new(tokenizer, 128, 2, 4, 512).expect("sizes within limits")
     }
 
+    /// The model that comes with this program (see models/README.md).
+    pub fn shipped() -> Model {
+        Model::from_onnx(include_bytes!("../../../models/temponet.onnx"))
+            .expect("the tests read it")
+    }
+
+    /// The model in this file, or the shipped one.
+    pub fn open(path: Option<&Path>) -> Result<Model, LoadError> {
+        path.map_or_else(|| Ok(Model::shipped()), Model::load)
+    }
+
     /// Random weights: for measuring speed, not for scheduling.
     pub fn untrained(tokenizer: Tokenizer, shape: Shape, seed: u64) -> Result<Model, ModelError> {
         let provenance = Provenance {
@@ -160,6 +171,14 @@ impl Model {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_shipped_model_is_trained_and_has_the_default_shape() {
+        let model = Model::shipped();
+        assert!(model.is_trained());
+        assert_eq!(model.shape(), &Model::default_shape());
+        assert_eq!(model.tokenizer(), &Model::default_tokenizer());
+    }
 
     #[test]
     fn the_default_network_is_small_enough_to_run_beside_a_scheduler() {

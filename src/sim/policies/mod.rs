@@ -17,7 +17,7 @@ mod rm;
 mod srpt;
 mod waiting;
 
-pub use decided::{carry_out, run_all, Decided};
+pub use decided::{ask_again, carry_out, overload_rule, run_all, Decided};
 pub use distilled::Distilled;
 pub use dm::DeadlineMonotonic;
 pub use dover::Dover;
@@ -37,7 +37,9 @@ pub use waiting::Hopeless;
 use super::engine::{Plan, ReadyJob, TaskId, View};
 use super::task::{Task, TaskSet};
 use super::time::Ns;
-use crate::policy::{self, DistilledRule};
+use crate::policy::network::{Model, Native, Precision};
+use crate::policy::{self, DistilledRule, PolicyConfig};
+use std::sync::LazyLock;
 
 /// Decides whom to run whenever something has happened.
 pub trait Policy {
@@ -263,8 +265,28 @@ pub const POLICIES: &[Entry] = &[
         false,
         Decided::shielded(policy::Srpt)
     ),
+    entry!(
+        "temponet",
+        "the shipped network under the shield",
+        false,
+        false,
+        temponet()
+    ),
     entry!("random", "any ready job", true, true, Random::default()),
 ];
+
+fn temponet() -> Decided<Native> {
+    static SHIPPED: LazyLock<(PolicyConfig, Native)> = LazyLock::new(|| {
+        let model = Model::shipped();
+        let config = PolicyConfig {
+            tokenizer: model.tokenizer().clone(),
+            ..PolicyConfig::default()
+        };
+        (config, Native::new(model.weights(), Precision::Float))
+    });
+    let (config, native) = &*SHIPPED;
+    Decided::for_machine(config.clone(), native.clone())
+}
 
 pub fn find(name: &str) -> Option<&'static Entry> {
     POLICIES.iter().find(|entry| entry.name == name)
