@@ -4,7 +4,7 @@
 use super::env::policy;
 use super::lines::{cells, Cell, Entrant, EVALUATION_SEED};
 use crate::policy::network::{Model, Native, Precision};
-use crate::policy::ShieldMode;
+use crate::policy::{Edf, ShieldMode};
 use crate::sim::compare::{Comparison, Outcome};
 use crate::sim::policies::{Decided, Policy};
 use crate::sim::stats::{paired, Paired};
@@ -22,6 +22,8 @@ pub struct Row {
     pub half_interval: f64,
     pub least: f64,
     pub bare: f64,
+    /// The shield with EDF in place of the network: what is left is the network's.
+    pub shield_alone: f64,
     pub best_rival: String,
     pub rival: f64,
     /// Shielded less the best rival, set by set.
@@ -73,9 +75,9 @@ impl Suite<'_> {
 
     pub fn run(&self) -> Report {
         let native = Native::new(self.model.weights(), Precision::Float);
+        let config = |shield| policy(self.model.tokenizer(), shield);
         let make = |shield| {
-            let config = policy(self.model.tokenizer(), shield);
-            Box::new(Decided::for_machine(config, native.clone())) as Box<dyn Policy>
+            Box::new(Decided::for_machine(config(shield), native.clone())) as Box<dyn Policy>
         };
         let entrants = [
             Entrant {
@@ -85,6 +87,10 @@ impl Suite<'_> {
             Entrant {
                 name: "bare".into(),
                 make: &|| make(ShieldMode::Off),
+            },
+            Entrant {
+                name: "shield alone".into(),
+                make: &|| Box::new(Decided::for_machine(config(ShieldMode::On), Edf)),
             },
         ];
         let rows: Vec<Row> = self
@@ -118,8 +124,8 @@ fn mean(outcome: &Outcome) -> f64 {
 }
 
 fn row(cell: &Cell, comparison: &Comparison) -> Row {
-    let [shielded, bare, rivals @ ..] = &comparison.outcomes[..] else {
-        unreachable!("two entrants and their rivals");
+    let [shielded, bare, alone, rivals @ ..] = &comparison.outcomes[..] else {
+        unreachable!("three entrants and their rivals");
     };
     let best = rivals
         .iter()
@@ -151,6 +157,7 @@ fn row(cell: &Cell, comparison: &Comparison) -> Row {
         half_interval: summary.map_or(f64::NAN, |s| 50.0 * (s.ci_high - s.ci_low)),
         least: summary.map_or(f64::NAN, |s| 100.0 * s.min),
         bare: mean(bare),
+        shield_alone: mean(alone),
         best_rival: best.policy.clone(),
         rival: mean(best),
         against_best: difference.difference,
@@ -278,6 +285,7 @@ mod tests {
             half_interval: 0.0,
             least: shielded,
             bare: shielded - 1.0,
+            shield_alone: shielded,
             best_rival: "mh".into(),
             rival,
             against_best: shielded - rival,

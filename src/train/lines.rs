@@ -84,6 +84,8 @@ pub fn cells() -> Vec<Cell> {
     for load in OVERLOADS {
         cells.push(Cell {
             with_oracle: true,
+            // As long as the optimum can be computed exactly.
+            horizon_ns: Some(2 * SECOND),
             rivals: &["mh", "edf-drop"],
             ..cell('B', "five tasks", "random5", load, Semantics::Abort)
         });
