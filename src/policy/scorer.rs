@@ -131,6 +131,42 @@ impl Scorer for DistilledRule {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::CpuMask;
+
+    #[test]
+    fn a_blend_goes_from_srpt_over_edf_to_least_laxity_the_hopeless_last() {
+        let job = |deadline_ns, remaining_ns| Job {
+            deadline_ns,
+            remaining_ns,
+            spread_ns: 0,
+            criticality: 0,
+            last_cpu: None,
+            allowed: CpuMask::ALL,
+        };
+        // Shortest, due first, least slack, hopeless.
+        let jobs = [job(90, 1), job(40, 20), job(60, 50), job(5, 6)];
+        let order = |slack| {
+            let blend = Blend { slack, doubt: 0.0 };
+            let mut order = [0, 1, 2, 3];
+            order.sort_by(|&a, &b| {
+                let urgency = |i: usize| blend.urgency(&jobs[i], 0);
+                urgency(b).total_cmp(&urgency(a))
+            });
+            order
+        };
+        assert_eq!(order(0.0), [0, 1, 2, 3]);
+        assert_eq!(order(1.0), [1, 2, 0, 3]);
+        assert_eq!(order(100.0), [2, 1, 0, 3]);
+        let doubtful = Job {
+            spread_ns: 30,
+            ..jobs[1]
+        };
+        let blend = Blend {
+            slack: 1.0,
+            doubt: 1.0,
+        };
+        assert!(blend.urgency(&doubtful, 0) < blend.urgency(&jobs[2], 0));
+    }
 
     #[test]
     fn the_distilled_rule_prefers_less_slack_and_less_work() {

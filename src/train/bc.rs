@@ -187,7 +187,7 @@ pub fn judge(
     };
     let sharpness = config.rules.sharpness;
     observe(machine, driver, kept, seed, |view, _, situation, tokens| {
-        let time = |job: &Job| -blend.urgency(job, situation.now_ns);
+        let time = |job: &Job| (-blend.urgency(job, situation.now_ns)).max(0.0);
         let least = situation
             .jobs
             .iter()

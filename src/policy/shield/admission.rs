@@ -83,8 +83,11 @@ impl Admission {
                     break;
                 }
                 if (queue.counts)(release.lane) {
-                    let key = (Reverse(release.criticality), release.work_ns);
-                    self.taken.push((key.0, key.1, timely.len() + next));
+                    if (queue.may_drop)(release.lane) {
+                        let place = timely.len() + next;
+                        let rank = Reverse(release.criticality);
+                        self.taken.push((rank, release.work_ns, place));
+                    }
                     work_ns = work_ns.saturating_add(release.work_ns);
                     let room_ns = release.at_ns.saturating_sub(situation.now_ns);
                     self.fit(room_ns.saturating_mul(cpus), &mut work_ns, future, standing);

@@ -51,7 +51,7 @@ impl Keep {
         let capacity = situation.cpus.count() as f64;
         self.given_up.clear();
         self.given_up.resize(situation.jobs.len(), false);
-        if tasks.iter().map(load).sum::<f64>() <= capacity * FULL {
+        if self.all_fit(situation) {
             self.kept.clear();
             self.kept.resize(tasks.len(), true);
             return;
@@ -72,6 +72,27 @@ impl Keep {
                 *gone = true;
             }
         }
+    }
+
+    /// All together, and on every CPU those that may use no other.
+    fn all_fit(&mut self, situation: &Situation<'_>) -> bool {
+        let cpus = situation.cpus.count();
+        self.lanes.clear();
+        let mut total = 0.0;
+        for task in situation.upcoming {
+            let load = load(task);
+            total += load;
+            if let Some(lane) = lane(task, situation) {
+                *self.lane(lane) += load;
+            }
+        }
+        total <= cpus as f64 * FULL && self.lanes.iter().all(|&load| load <= FULL)
+    }
+
+    fn lane(&mut self, lane: u16) -> &mut f64 {
+        let lane = usize::from(lane);
+        self.lanes.resize(self.lanes.len().max(lane + 1), 0.0);
+        &mut self.lanes[lane]
     }
 
     pub fn keeps_job(&self, job: u32) -> bool {
@@ -95,7 +116,7 @@ impl Keep {
             if asks {
                 self.items.push(Item {
                     task: at,
-                    lane: permitted.single().filter(|_| situation.cpus.count() > 1),
+                    lane: lane(task, situation),
                     load: load(task),
                     worth: rate(task) + f64::from(task.criticality) * all,
                 });
@@ -111,17 +132,17 @@ impl Keep {
     fn choose_by_length(&mut self, capacity: f64) {
         self.lanes.clear();
         let mut total = 0.0;
-        for item in &self.items {
+        for at in 0..self.items.len() {
+            let item = self.items[at];
             if total + item.load > capacity * FULL {
                 continue;
             }
             if let Some(lane) = item.lane {
-                let lane = usize::from(lane);
-                self.lanes.resize(self.lanes.len().max(lane + 1), 0.0);
-                if self.lanes[lane] + item.load > FULL {
+                let on_lane = self.lane(lane);
+                if *on_lane + item.load > FULL {
                     continue;
                 }
-                self.lanes[lane] += item.load;
+                *on_lane += item.load;
             }
             total += item.load;
             self.chosen[item.task] = true;
@@ -151,6 +172,12 @@ impl Keep {
         sum(&self.kept, |item| item.load) <= capacity * STICKY
             && sum(&self.chosen, worth) <= sum(&self.kept, worth) * STICKY
     }
+}
+
+/// The one CPU of several that the task may use.
+fn lane(task: &Upcoming, situation: &Situation<'_>) -> Option<u16> {
+    let permitted = task.allowed.and(&situation.cpus);
+    permitted.single().filter(|_| situation.cpus.count() > 1)
 }
 
 fn load(task: &Upcoming) -> f64 {

@@ -22,9 +22,9 @@
 //! choice. (Intervals that start later hold only future jobs; no choice
 //! changes those.) The demand of a task's first few jobs is counted exactly
 //! and bounded by a line after that, which can only mask too much. Tasks that
-//! are not in `upcoming` are not protected; nor is anything when the known
-//! tasks ask for more than the whole core, since then somebody must lose: the
-//! shield goes back to keeping the pending jobs feasible.
+//! are not in `upcoming` are not protected. When the known tasks ask for more
+//! than the whole core somebody must lose: whom, [`OverloadRule`] says, and the
+//! promise is then to those it keeps.
 //!
 //! # Several cores: a test that is exact, a mask that is sufficient
 //!

@@ -355,6 +355,26 @@ fn where_late_jobs_go_on_whole_tasks_are_given_up_the_critical_last() {
 }
 
 #[test]
+fn tasks_bound_to_a_full_cpu_are_given_up_while_another_idles() {
+    let jobs = [20, 21, 22].map(|work| Job {
+        allowed: CpuMask::only(0),
+        ..job(40, work)
+    });
+    let task = |(i, job): (usize, &Job)| Upcoming {
+        pending: Some(i as u32),
+        allowed: job.allowed,
+        ..Upcoming::new(40, (40, job.remaining_ns, 40))
+    };
+    let tasks: Vec<Upcoming> = jobs.iter().enumerate().map(task).collect();
+    let mut shield = keeping();
+    shield.assess(&Situation {
+        upcoming: &tasks,
+        ..situation(&jobs, 2, 1)
+    });
+    assert_eq!(shield.given_up(), [1, 2]);
+}
+
+#[test]
 fn who_was_kept_stays_while_estimates_move_a_little() {
     let jobs = [job(40, 20), job(40, 20), job(40, 20)];
     let mut shield = keeping();
