@@ -101,7 +101,7 @@ start_stats() {
 
 stop_stats() {
     [[ -n $stats_pid ]] || return 0
-    kill -INT "$stats_pid"
+    kill -TERM "$stats_pid"
     wait "$stats_pid" || true
 }
 
