@@ -101,7 +101,7 @@ start_stats() {
 
 stop_stats() {
     [[ -n $stats_pid ]] || return 0
-    kill -INT "$stats_pid"
+    kill -TERM "$stats_pid"
     wait "$stats_pid" || true
 }
 
@@ -138,7 +138,7 @@ rt() {
     stop_stats
     stop_hogs
     if [[ -d $DEADLINE_CGROUP ]]; then rmdir $DEADLINE_CGROUP; fi
-    if ((status)) && [[ $admission == default ]] && grep -q SCHED_DEADLINE "$workload" && grep -q 'sched_setattr' "$out/rt-app.txt"; then
+    if ((status)) && [[ $admission == default ]] && grep -q SCHED_DEADLINE "$workload" && grep -q 'sched_setattr: Device or resource busy' "$out/rt-app.txt"; then
         cp "$out/rt-app.txt" "$out/refused"
         return 0
     fi

@@ -6,6 +6,7 @@ pub mod doctor;
 pub mod eval;
 pub mod hint;
 mod load;
+pub mod monitor;
 pub mod replay;
 mod schedule;
 pub mod sim;
@@ -38,6 +39,7 @@ enum Command {
     Train(train::TrainArgs),
     Eval(eval::EvalArgs),
     Replay(Box<replay::ReplayArgs>),
+    Monitor(monitor::MonitorArgs),
 }
 
 pub fn run() -> ExitCode {
@@ -55,6 +57,9 @@ pub fn run() -> ExitCode {
         Some(Command::Eval(args)) => return exit(eval::run(&args).map(|()| ExitCode::SUCCESS), 2),
         Some(Command::Replay(args)) => {
             return exit(replay::run(&args).map(|()| ExitCode::SUCCESS), 2)
+        }
+        Some(Command::Monitor(args)) => {
+            return exit(monitor::run(&args).map(|()| ExitCode::SUCCESS), 2)
         }
         None => {}
     }
