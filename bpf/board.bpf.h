@@ -152,10 +152,11 @@ __weak int note_age(u64 made_at, u64 now)
 /*
  * The agent's own threads do not wait behind the work they schedule, as long as
  * they are short: a bucket of CPU time that fills at their share and holds a
- * tenth of a second's worth. Beyond it they are tasks like others.
+ * second's worth. Beyond it they are tasks like others.
  */
 static u64 agent_credit_ns = 100 * TN_MSEC;
 static u64 agent_credit_at;
+static bool agent_spent;
 
 static bool is_agent(const struct task_struct *p)
 {
@@ -164,17 +165,24 @@ static bool is_agent(const struct task_struct *p)
 
 static bool agent_may_cut_in(u64 now)
 {
-	u64 most = MAX(agent_permille * 100 * TN_USEC, 10 * TN_MSEC);
+	u64 most = MAX(agent_permille * TN_MSEC, 10 * TN_MSEC);
 	u64 gained = MIN(since(now, agent_credit_at), 10000 * (u64)TN_MSEC) * agent_permille / 1000;
 
 	agent_credit_at = now;
 	agent_credit_ns = MIN(agent_credit_ns + gained, most);
-	return agent_credit_ns > 0;
+	/* Once it is empty it has to fill up again, or an agent gone wild would have
+	 * a little of everything. */
+	if (agent_spent && agent_credit_ns < most / 2)
+		return false;
+	agent_spent = !agent_credit_ns;
+	return !agent_spent;
 }
 
 static void charge_agent(u64 ran)
 {
 	agent_credit_ns -= MIN(ran, agent_credit_ns);
+	if (!agent_credit_ns)
+		agent_spent = true;
 }
 
 #endif /* __TEMPONET_BOARD_BPF_H */

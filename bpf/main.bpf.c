@@ -169,10 +169,11 @@ void BPF_STRUCT_OPS(temponet_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 
-	if (is_agent(p) && agent_may_cut_in(now)) {
+	/* Only when it wakes up: at the end of a slice it would push itself aside. */
+	if (is_agent(p) && (enq_flags & SCX_ENQ_WAKEUP) && agent_may_cut_in(now)) {
 		this_stats()->dispatches[TN_SRC_SELF]++;
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, TN_SLICE_BACKGROUND,
-				   enq_flags | SCX_ENQ_PREEMPT);
+		tctx->cut_in = true;
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, TN_SLICE_JOB, enq_flags | SCX_ENQ_PREEMPT);
 		return;
 	}
 
@@ -204,7 +205,7 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 	tctx->cpu = cpu;
 	tctx->on_cpu = true;
 	tier = tctx->run_tier;
-	cpuc->urgency = urgency(tier, tier_key(tctx, tier));
+	cpuc->urgency = tctx->cut_in ? URGENCY_NEVER : urgency(tier, tier_key(tctx, tier));
 	stats = class_stats(tier);
 	stats->runs++;
 
@@ -296,6 +297,8 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 	refresh_running(p, tctx, now);
 	tier = task_tier(tctx, cpu, now);
 	tctx->run_tier = tier;
+	if (tctx->cut_in && !agent_spent)
+		return;
 	if (tier == TN_BACKGROUND)
 		weigh_hog(p, tctx);
 	cpu_ctx(cpu)->urgency = urgency(tier, tier_key(tctx, tier));
@@ -317,6 +320,7 @@ void BPF_STRUCT_OPS(temponet_stopping, struct task_struct *p, bool runnable)
 		return;
 	account(p, tctx);
 	tctx->on_cpu = false;
+	tctx->cut_in = false;
 	if (runnable) {
 		if (tctx->base == TN_DECLARED)
 			tell_change(p, tctx, tctx->cpu, TN_REC_RUNNABLE, scx_bpf_now());

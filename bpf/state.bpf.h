@@ -71,6 +71,7 @@ struct task_ctx {
 	u32 pid;
 	u32 cpu; /* where it ran last */
 	bool on_cpu;
+	bool cut_in; /* a thread of the agent that was let past the queues */
 	u32 queue; /* 1 + index of the queue it is counted in, 0: none */
 	u64 queued_at;
 	u64 accounted_ns; /* its CPU time that our books know of */

@@ -26,6 +26,8 @@ const MS: i64 = 1_000_000;
 const LEAST_INTERVAL: i64 = MS;
 /// With jobs waiting, none follows later, whatever the budget: verdicts would expire.
 const MOST_INTERVAL: i64 = 400 * MS;
+/// Where several CPUs compete for jobs, time alone is a reason to look again.
+const LOOK_AGAIN: i64 = 4 * MS;
 /// What was said of tasks stands for so long.
 const VERDICT_FOR: i64 = 1500 * MS;
 /// And a decision for a CPU for at most so long.
@@ -234,7 +236,16 @@ impl Control {
         let since = monotonic() - self.rounds.decided_at;
         self.rounds
             .contended
-            .then(|| (self.interval() - since).max(LEAST_INTERVAL / 4))
+            .then(|| (self.look_again() - since).max(LEAST_INTERVAL / 4))
+    }
+
+    /// When to decide again though nothing new was heard. On one CPU a decision
+    /// stands until a release, which rings.
+    fn look_again(&self) -> i64 {
+        match self.settings.cpus.count() {
+            0 | 1 => MOST_INTERVAL,
+            _ => self.interval().max(LOOK_AGAIN),
+        }
     }
 
     /// Time from one decision to the next that the budget pays for.
@@ -286,8 +297,9 @@ impl Control {
         }
         let now = monotonic();
         self.board.heartbeat(self.mirror.kernel_time(now) + 1);
-        let due = now - self.rounds.decided_at >= self.interval() - LEAST_INTERVAL / 4;
-        if due && (self.rounds.heard || self.rounds.contended) {
+        let since = now - self.rounds.decided_at + LEAST_INTERVAL / 4;
+        let heard = self.rounds.heard && since >= self.interval();
+        if heard || self.rounds.contended && since >= self.look_again() {
             self.decide(began);
         }
     }
@@ -338,7 +350,7 @@ impl Control {
         // It will land when it is made: that is the situation it has to fit.
         let effect = made + self.rounds.decision_ns;
         let cpus = self.settings.cpus;
-        let situation = self.mirror.situation(effect, interval, cpus);
+        let situation = self.mirror.situation(effect, interval.max(LOOK_AGAIN), cpus);
         let hold = situation.hold_ns;
         let decision = self.brain.decide(&situation);
 
