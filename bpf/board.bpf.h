@@ -14,7 +14,7 @@ struct temponet_board board SEC(".data.board");
 const volatile u32 best_level = TN_LEVEL_EDF;
 /* The agent's process. */
 const volatile u32 agent_tgid;
-/* What its threads may use before they are tasks like others, per mille of a CPU. */
+/* What it may use before it is a task like others, per mille of a CPU. */
 const volatile u64 agent_permille = 100;
 
 /* The first ring that was not answered yet, 0: none. */
@@ -150,17 +150,18 @@ __weak int note_age(u64 made_at, u64 now)
 }
 
 /*
- * The agent's own threads do not wait behind the work they schedule, as long as
- * they are short: a bucket of CPU time that fills at their share and holds a
- * second's worth. Beyond it they are tasks like others.
+ * The agent does not wait behind the work it schedules, as long as it is short: a
+ * bucket of CPU time that fills at its share and holds a second's worth. Beyond it
+ * the agent is a task like others.
  */
 static u64 agent_credit_ns = 100 * TN_MSEC;
 static u64 agent_credit_at;
 static bool agent_spent;
 
+/* The one of its threads that decides; the others wait like everybody. */
 static bool is_agent(const struct task_struct *p)
 {
-	return agent_tgid && (u32)p->tgid == agent_tgid;
+	return agent_tgid && (u32)p->tgid == agent_tgid && (u32)p->pid == board.agent_tid;
 }
 
 static bool agent_may_cut_in(u64 now)

@@ -169,11 +169,14 @@ void BPF_STRUCT_OPS(temponet_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 
-	/* Only when it wakes up: at the end of a slice it would push itself aside. */
-	if (is_agent(p) && (enq_flags & SCX_ENQ_WAKEUP) && agent_may_cut_in(now)) {
+	if (is_agent(p) && agent_may_cut_in(now)) {
+		/* It pushes others aside when it wakes up. When a kernel thread pushed
+		 * it aside it is next; if it pushed then, it would push itself. */
+		u64 how = enq_flags & SCX_ENQ_WAKEUP ? SCX_ENQ_PREEMPT : SCX_ENQ_HEAD;
+
 		this_stats()->dispatches[TN_SRC_SELF]++;
 		tctx->cut_in = true;
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, TN_SLICE_JOB, enq_flags | SCX_ENQ_PREEMPT);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, TN_SLICE_JOB, enq_flags | how);
 		return;
 	}
 
@@ -189,6 +192,16 @@ void BPF_STRUCT_OPS(temponet_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	queue_task(p, tctx, cpu, enq_flags, false, now);
+}
+
+static void show(s32 cpu, const struct task_struct *p, const struct task_ctx *tctx)
+{
+	struct temponet_cpu_view *view = &cpu_views[bounded(cpu, TN_MAX_CPUS)];
+
+	view->pid = p->pid;
+	view->tier = tctx->run_tier;
+	view->deadline_at = tctx->open ? tctx->deadline_at : 0;
+	__builtin_memcpy(view->comm, p->comm, sizeof(view->comm));
 }
 
 void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
@@ -208,6 +221,7 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 	cpuc->urgency = tctx->cut_in ? URGENCY_NEVER : urgency(tier, tier_key(tctx, tier));
 	stats = class_stats(tier);
 	stats->runs++;
+	show(cpu, p, tctx);
 
 	if (tctx->queued_at) {
 		now = scx_bpf_now();
@@ -338,8 +352,10 @@ void BPF_STRUCT_OPS(temponet_stopping, struct task_struct *p, bool runnable)
 void BPF_STRUCT_OPS(temponet_update_idle, s32 cpu, bool idle)
 {
 	set_drained(cpu, scx_bpf_now());
-	if (idle)
+	if (idle) {
 		cpu_ctx(cpu)->urgency = URGENCY_IDLE;
+		cpu_views[bounded(cpu, TN_MAX_CPUS)].pid = 0;
+	}
 }
 
 /* A real-time task took the CPU: what was to run here runs elsewhere. */

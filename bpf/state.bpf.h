@@ -146,6 +146,8 @@ static struct cpu_ctx cpu_ctxs[TN_MAX_CPUS];
 /* Written by their own CPU, summed up by userspace through the mmapped bss. */
 struct temponet_cpu_stats cpu_stats[TN_MAX_CPUS];
 
+struct temponet_cpu_view cpu_views[TN_MAX_CPUS];
+
 static struct cpu_ctx *cpu_ctx(s32 cpu)
 {
 	return &cpu_ctxs[bounded(cpu, TN_MAX_CPUS)];

@@ -51,6 +51,8 @@ pub struct Settings {
     pub budget: f64,
     /// For tests: publish nonsense, or nothing.
     pub misbehave: Misbehaviour,
+    /// For tests: compare the mirror with the truth so often.
+    pub resync_every: Option<std::time::Duration>,
 }
 
 /// How an agent can go wrong, for the tests that let it.
@@ -184,7 +186,8 @@ struct Control {
 
 impl Control {
     fn warm_up(&mut self) {
-        self.resync();
+        self.board.sign();
+        self.resync(|_| {});
         if let Ok(mut list) = self.gauges.endangered.lock() {
             list.reserve(ENDANGERED);
         }
@@ -218,14 +221,15 @@ impl Control {
             if self.settings.misbehave == Misbehaviour::Deaf {
                 std::thread::sleep(std::time::Duration::from_millis(1500));
             }
-            loop {
+            let drain = |control: &mut Control| loop {
                 let read = ring.consume_raw_n(Inbox::ROOM);
-                self.read_inbox(&mut inbox.borrow_mut());
+                control.read_inbox(&mut inbox.borrow_mut());
                 if read < Inbox::ROOM as i32 {
                     break;
                 }
-            }
-            self.round(began.0);
+            };
+            drain(self);
+            self.round(began.0, drain);
             self.account(began.1);
         }
         Ok(())
@@ -281,14 +285,17 @@ impl Control {
         inbox.bad = 0;
     }
 
-    fn round(&mut self, began: i64) {
+    fn round(&mut self, began: i64, drain: impl Fn(&mut Control)) {
         self.rounds.count += 1;
         Gauges::add(&self.gauges.wakeups, 1);
         let untold = self.board.untold();
         self.rounds.resync_wanted |= untold != self.rounds.untold;
         self.rounds.untold = untold;
-        if self.rounds.resync_wanted && began - self.rounds.resynced_at >= RESYNC_EVERY {
-            self.resync();
+        let since = began - self.rounds.resynced_at;
+        let asked = self.settings.resync_every;
+        self.rounds.resync_wanted |= asked.is_some_and(|every| since >= every.as_nanos() as i64);
+        if self.rounds.resync_wanted && since >= RESYNC_EVERY {
+            self.resync(drain);
         }
         match self.settings.misbehave {
             Misbehaviour::Silence => return,
@@ -304,13 +311,15 @@ impl Control {
         }
     }
 
-    fn resync(&mut self) {
+    /// `drain` is for what is told while the truth is being read.
+    fn resync(&mut self, drain: impl Fn(&mut Control)) {
         let since = monotonic();
         self.rounds.resynced_at = since;
         if let Err(e) = self.read_truth() {
             warn!("cannot read how the tasks stand: {e}");
             return;
         }
+        drain(self);
         self.rounds.resync_wanted = false;
         let repair = self.mirror.resync(&self.records, since);
         Gauges::add(&self.gauges.resyncs, 1);

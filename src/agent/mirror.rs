@@ -118,10 +118,15 @@ impl Mirror {
                 }
                 Some(place) => {
                     let tracked = &mut self.tasks[place];
+                    tracked.confirmed = true;
+                    // What was told while the truth was being read is newer.
+                    if at_ns < tracked.at_ns {
+                        continue;
+                    }
                     if tracked.disagrees(record) {
                         repair.wrong += 1;
                     }
-                    *tracked = Tracked::new(record, at_ns.max(tracked.at_ns));
+                    *tracked = Tracked::new(record, at_ns);
                 }
             }
         }

@@ -17,6 +17,7 @@ use scx_utils::{
     compat, scx_ops_attach, scx_ops_load, scx_ops_open, uei_exited, uei_report, UserExitInfo,
 };
 
+use super::agent_stats::{self, AgentTotals};
 use super::board::Board;
 use super::bpf::{intf, BpfSkel, BpfSkelBuilder};
 use super::brain::{Brain, BrainConfig};
@@ -57,6 +58,7 @@ pub struct Config {
     /// For tests: lose so many of a thousand records, and what the agent does wrong.
     pub lose_permille: u32,
     pub misbehave: Misbehaviour,
+    pub resync_every: Option<Duration>,
     /// Schedule only tasks of policy SCHED_EXT.
     pub partial: bool,
     pub exit_dump_len: u32,
@@ -86,6 +88,7 @@ pub struct Scheduler<'a> {
     gauges: Arc<Gauges>,
     policy: Policy,
     brain: BrainConfig,
+    agent_budget: f64,
     cpus: CpuMask,
     nr_cpus: usize,
     hint_map: PathBuf,
@@ -170,6 +173,7 @@ impl<'a> Scheduler<'a> {
             gauges,
             policy: config.policy,
             brain: config.brain.clone(),
+            agent_budget: config.agent_budget,
             cpus,
             nr_cpus: machine.cpu_dom.len(),
             hint_map: config.task_hint_map.clone(),
@@ -215,18 +219,16 @@ impl<'a> Scheduler<'a> {
     }
 
     fn snapshot(&self) -> Snapshot {
-        let cpus = self
-            .skel
-            .maps
-            .bss_data
-            .as_ref()
-            .map_or(&[][..], |bss| &bss.cpu_stats[..self.nr_cpus]);
+        let Some(bss) = self.skel.maps.bss_data.as_ref() else {
+            return Snapshot::default();
+        };
+        let gauges = self.agent.is_some().then_some(self.gauges.as_ref());
         Snapshot::take(
-            cpus,
+            &bss.cpu_stats[..self.nr_cpus],
+            agent_stats::views(&bss.cpu_views, self.cpus.iter().map(u32::from)),
             &self.skel.maps.offenders,
-            self.policy,
-            self.skel.maps.bss_data.as_ref().map_or(0, |bss| bss.level_now),
-            self.agent.is_some().then_some(&self.gauges),
+            AgentTotals::take(self.policy, bss.level_now, self.agent_budget, gauges),
+            gauges.map(agent_stats::endangered).unwrap_or_default(),
         )
     }
 }
@@ -269,6 +271,7 @@ fn start_agent(
         cpus,
         budget: config.agent_budget,
         misbehave: config.misbehave,
+        resync_every: config.resync_every,
     };
     Agent::start(brain, senses, settings, gauges.clone()).map(Some)
 }

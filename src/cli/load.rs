@@ -89,6 +89,10 @@ struct BrainArgs {
     /// For tests: what the agent does wrong
     #[arg(long, value_enum, default_value_t = Misbehaviour::None, hide = true)]
     misbehave: Misbehaviour,
+
+    /// For tests: compare the agent's mirror with the kernel's truth so often
+    #[arg(long, value_name = "SECONDS", value_parser = interval, hide = true)]
+    resync_every: Option<Duration>,
 }
 
 impl BrainArgs {
@@ -241,6 +245,7 @@ pub fn run(args: LoadArgs) -> Result<ExitCode> {
         agent_budget: args.brain.agent_budget / 100.0,
         lose_permille: args.brain.lose_records,
         misbehave: args.brain.misbehave,
+        resync_every: args.brain.resync_every,
         partial: args.partial,
         exit_dump_len: args.exit_dump_len,
         verbose: args.verbose,

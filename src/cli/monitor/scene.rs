@@ -53,8 +53,7 @@ pub struct Percentiles {
 /// Decisions that were up to this old when they were used.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bucket {
-    /// None: older than any bound.
-    pub le_us: Option<f64>,
+    pub le_us: f64,
     pub count: u64,
 }
 
@@ -64,9 +63,7 @@ pub struct Class {
     pub met: Option<u64>,
     pub missed: Option<u64>,
     pub response_us: Option<f64>,
-    pub lateness_us: Option<f64>,
     pub wait_max_us: Option<f64>,
-    pub run_ms: Option<f64>,
 }
 
 #[derive(Debug, Default)]
@@ -268,19 +265,24 @@ fn percentiles(of: &Value) -> Percentiles {
     }
 }
 
+/// Counts by power of two; runs of empty ones at the ends are left out.
 fn buckets(of: &Value) -> Vec<Bucket> {
-    let mut buckets: Vec<_> = items(of, "histogram")
+    let counts: Vec<u64> = items(of, "counts")
         .into_iter()
-        .filter_map(|(_, bucket)| {
-            Some(Bucket {
-                le_us: number(bucket, "le_us"),
-                count: count(bucket, "count")?,
-            })
-        })
+        .map_while(|(_, count)| count.as_u64())
+        .take(64)
         .collect();
-    let bound = |bucket: &Bucket| bucket.le_us.unwrap_or(f64::INFINITY);
-    buckets.sort_by(|a, b| bound(a).total_cmp(&bound(b)));
-    buckets
+    let bucket = |(i, &count): (usize, &u64)| Bucket {
+        le_us: (2.0f64).powi(i as i32 + 1),
+        count,
+    };
+    let first = counts.iter().position(|&count| count > 0);
+    let last = counts.iter().rposition(|&count| count > 0);
+    let Some((first, last)) = first.zip(last) else {
+        return Vec::new();
+    };
+    let all: Vec<Bucket> = counts.iter().enumerate().map(bucket).collect();
+    all[first..=last].to_vec()
 }
 
 /// A state may be one word, or a table of them.
@@ -314,9 +316,7 @@ fn classes(figures: &Value) -> Vec<Class> {
                 met: count(class, "met").filter(|_| jobs),
                 missed: count(class, "missed").filter(|_| jobs),
                 response_us: number(class, "response_us").filter(|_| jobs),
-                lateness_us: number(class, "lateness_us").filter(|_| jobs),
                 wait_max_us: number(class, "wait_max_us"),
-                run_ms: number(class, "run_ms"),
                 name,
             }
         })

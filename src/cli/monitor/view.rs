@@ -320,9 +320,7 @@ fn ages(scene: &Scene, area: Rect) -> Panel {
     let lines = buckets
         .iter()
         .map(|bucket| {
-            let bound = bucket
-                .le_us
-                .map_or("older".into(), |us| format!("≤ {}", duration(Some(us))));
+            let bound = format!("≤ {}", duration(Some(bucket.le_us)));
             Line::from(format!(
                 "{bound:>10} {} {}",
                 bar(bucket.count as f64 / most as f64, width),
