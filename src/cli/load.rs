@@ -15,6 +15,7 @@ use scx_utils::build_id;
 use scx_utils::libbpf_clap_opts::LibbpfOpts;
 
 use super::hint::HintLimitArgs;
+use super::out::outln;
 use crate::agent::hint::HintServer;
 use crate::agent::{self, kernel, rules, stats, Scheduler};
 
@@ -89,7 +90,7 @@ fn interval(text: &str) -> Result<Duration, String> {
 
 pub fn run(args: LoadArgs) -> Result<ExitCode> {
     if args.version {
-        println!(
+        outln!(
             "scx_temponet {}",
             build_id::full_version(env!("CARGO_PKG_VERSION"))
         );
@@ -126,6 +127,10 @@ pub fn run(args: LoadArgs) -> Result<ExitCode> {
         });
     }
 
+    // Whatever the umask was: the stats socket has no limits of its own, so only root
+    // may connect to it. The hint socket is opened to all by name.
+    // SAFETY: a plain call that cannot fail.
+    unsafe { libc::umask(0o022) };
     kernel::preflight()?;
     let hints = HintServer::start(&args.hints.hint_socket, args.hints.limits())?;
     let config = agent::Config {

@@ -6,6 +6,7 @@ pub mod doctor;
 pub mod eval;
 pub mod hint;
 mod load;
+mod out;
 pub mod replay;
 mod schedule;
 pub mod sim;
