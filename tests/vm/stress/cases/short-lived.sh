@@ -1,0 +1,14 @@
+#!/bin/bash
+# Thousands of processes that live for a moment.
+. "$(dirname "$0")/../lib.sh"
+begin
+born=0
+until=$((SECONDS + LOAD_S))
+while ((SECONDS < until)); do
+    for ((i = 0; i < 50; i++)); do /bin/true & done
+    wait -f $(jobs -p | grep -v -x -e "$scheduler_pid" -e "$watcher" -e "${sentinels[free]}" -e "${sentinels[pinned]}" -e "${sentinels[humble]}")
+    born=$((born + 50))
+done
+say "$born processes"
+run_to_end stress-ng --quiet -t 5 --exec 4 --vfork 2 --pthread 2
+finish
