@@ -25,6 +25,17 @@ enum temponet_consts {
 	TN_CGROUP_LEN = 48,
 	/* Rows kept for "worst offenders"; the least recently missing goes first. */
 	TN_MAX_OFFENDERS = 256,
+
+	/* Words of a CPU mask in a record. */
+	TN_MASK_WORDS = 8,
+	TN_RING_BYTES = 256 * 1024,
+	/* Tasks share a verdict's place by pid; powers of two for bounded(). */
+	TN_VERDICTS = 4096,
+	TN_SLACK_BINS = 128,
+	TN_WORK_BINS = 32,
+	TN_CLASSES = 2,
+	/* Powers of two of a microsecond. */
+	TN_AGE_BUCKETS = 32,
 };
 
 /*
@@ -94,13 +105,45 @@ enum temponet_times {
 };
 #define TN_STARVE_BOUND 4000000000ULL
 
+/*
+ * What follows the agent's silence. It is silent when it was rung for and has
+ * not answered: a quiet machine does not ring.
+ */
+enum temponet_silence {
+	TN_AGENT_LATE = 50 * TN_MSEC, /* the table of its last context */
+	TN_AGENT_LOST = 500 * TN_MSEC, /* the rule distilled from its network */
+};
+#define TN_AGENT_GONE 10000000000ULL /* deadlines alone */
+
+/* How long after the last contention the agent is still told of every change,
+ * so that a periodic load is one conversation and not many. */
+#define TN_TELL_FOR 1000000000ULL
+/* No job out of order for longer than this on an old promise. */
+#define TN_PROMISE_MAX (100 * TN_MSEC)
+/* However far ahead an expiry lies. */
+#define TN_VERDICT_MAX 2000000000ULL
+#define TN_TABLE_MAX 2000000000ULL
+
+/* Who has the say over declared jobs. */
+enum temponet_level {
+	TN_LEVEL_AGENT = 0,
+	TN_LEVEL_TABLE = 1,
+	TN_LEVEL_DISTILLED = 2,
+	TN_LEVEL_EDF = 3,
+	TN_NR_LEVELS = 4,
+};
+
 /* Who decided a dispatch. */
 enum temponet_source {
 	TN_SRC_IDLE = 0, /* straight onto an idle CPU */
 	TN_SRC_QUEUE = 1, /* head of the most urgent queue: EDF */
 	TN_SRC_BOUND = 2, /* starvation bound: a lower queue's turn */
 	TN_SRC_KTHREAD = 3, /* per-CPU kernel thread, never queued */
-	TN_NR_SOURCES = 4,
+	TN_SRC_AGENT = 4, /* the agent's decision for this CPU */
+	TN_SRC_TABLE = 5, /* best of the first few by the agent's Q-table */
+	TN_SRC_DISTILLED = 6, /* the same by the distilled rule */
+	TN_SRC_SELF = 7, /* a thread of the agent itself */
+	TN_NR_SOURCES = 8,
 };
 
 /* Per CPU and class, summed up by userspace. Only ever grow. */
@@ -127,6 +170,17 @@ struct temponet_cpu_stats {
 	u64 rollovers; /* job boundaries found by budget, not by sleep */
 	u64 demotions; /* inferred jobs that outran their estimate */
 	u64 hints_invalid;
+
+	u64 told; /* records to the agent */
+	u64 untold; /* that found no room */
+	u64 rung; /* of which so many rang */
+	/* Decisions of the agent that were not followed: too old, for a task that
+	 * cannot run here (gone, asleep, elsewhere), or for one that runs already. */
+	u64 stale;
+	u64 impossible;
+	u64 duplicate;
+	u64 transitions[TN_NR_LEVELS]; /* to this level */
+	u64 age[TN_AGE_BUCKETS]; /* of the decisions that were followed */
 };
 
 /* Worst offenders, keyed by tid. */
@@ -138,6 +192,87 @@ struct temponet_offender {
 	u32 tgid;
 	u32 tier;
 	char comm[TN_COMM_LEN];
+};
+
+/*
+ * What the agent is told: how a task with a declared deadline stands. A record
+ * is complete in itself, so a lost one is made good by the next, and by the
+ * iterator that tells of all of them.
+ */
+enum temponet_record_flags {
+	TN_REC_RUNNABLE = 1,
+	TN_REC_RUNNING = 2,
+	TN_REC_EXITED = 4,
+	TN_REC_PINNED = 8, /* may use @cpu only, for now */
+	TN_REC_DECLARED = 16,
+	TN_REC_FIRST = 32, /* after a silence: much may have gone untold */
+};
+
+struct temponet_record {
+	u64 at; /* our clock, and the monotonic one at the same moment */
+	u64 monotonic;
+	u64 start_time; /* with the pid, names the task for good */
+	u64 release_at;
+	u64 deadline_at;
+	u64 rel_deadline_ns;
+	u64 period_ns;
+	u64 exec_ns; /* of the current job */
+	u64 cost_ns; /* what its jobs take, and how far that varies */
+	u64 spread_ns;
+	u64 job; /* number of the current job */
+	u64 allowed[TN_MASK_WORDS];
+	u32 pid;
+	u32 tgid;
+	u32 cpu;
+	u32 flags;
+	u32 criticality;
+	u32 reserved;
+	char comm[TN_COMM_LEN];
+};
+
+/* One CPU's next task. Its expiry is written last. */
+struct temponet_decision {
+	u64 task; /* pid << 32 | number of the job, low half */
+	u64 made_at; /* for a machine as it was then */
+	u64 expires_at;
+	u64 reserved;
+};
+
+/* By class, slack bin (0: none left) and work bin. */
+struct temponet_table {
+	short q[TN_CLASSES * TN_SLACK_BINS * TN_WORK_BINS];
+};
+
+/* A verdict: pid << 32 | expiry in units of 2^20 ns (30 bits) << 2 | one of these. */
+enum temponet_verdict {
+	TN_VERDICT_NONE = 0,
+	TN_VERDICT_KEEP = 1,
+	TN_VERDICT_GIVE_UP = 2,
+};
+
+/*
+ * What the agent says, in memory that both map. Whatever stands here may be old,
+ * torn or a lie: nothing is used but as a preference among tasks that wait anyway.
+ */
+struct temponet_board {
+	u64 heartbeat_at;
+	u64 ring_after; /* it is not to be rung for before this */
+	/* Until then any order of the waiting jobs costs no deadline. */
+	u64 free_until;
+	/* Until then its verdicts stand in for our own rule for overload. */
+	u64 verdicts_until;
+	u64 table_until;
+	u64 untold; /* records that were lost: written by us, read by the agent */
+	u32 nr_slack_edges;
+	u32 nr_work_edges;
+	u32 has_distilled;
+	u32 reserved;
+	u64 slack_edges[TN_SLACK_BINS];
+	u64 work_edges[TN_WORK_BINS];
+	struct temponet_table table;
+	struct temponet_table distilled;
+	struct temponet_decision decisions[TN_MAX_CPUS];
+	u64 verdicts[TN_VERDICTS];
 };
 
 /*

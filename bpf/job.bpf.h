@@ -64,6 +64,13 @@ static u32 task_tier(const struct task_ctx *tctx, s32 cpu, u64 now)
 	 * is worth something. */
 	if (tctx->base == TN_INFERRED && !steady(tctx))
 		return tctx->demoted ? TN_BACKGROUND : TN_INFERRED;
+	/* The agent sees further than this queue. */
+	if (tctx->base == TN_DECLARED) {
+		u32 said = verdict(tctx, now);
+
+		if (said)
+			return said == TN_VERDICT_GIVE_UP ? TN_LATE : TN_DECLARED;
+	}
 	if (overloaded(cpu, now) && (tctx->dropped || slack(tctx, now) < 0))
 		return TN_LATE;
 	return tctx->base;
@@ -151,6 +158,7 @@ static void note_end(const struct task_ctx *tctx, u64 end)
 static void open_job(struct task_ctx *tctx)
 {
 	tctx->open = true;
+	tctx->job++;
 	tctx->job_class = tctx->base;
 	class_stats(tctx->base)->released++;
 }
@@ -285,6 +293,8 @@ static void account(struct task_struct *p, struct task_ctx *tctx)
 	tctx->exec_ns += ran;
 	tctx->burst_exec_ns += ran;
 	class_stats(tctx->run_tier)->run_ns += ran;
+	if (is_agent(p))
+		charge_agent(ran);
 	if (tctx->run_tier == TN_BACKGROUND)
 		tctx->vtime += ran * (100 * 1024) / (tctx->hog_weight ?: 100 * 1024);
 	settle_budget(p, tctx);

@@ -27,7 +27,11 @@
  * 4. Preemption (preempt.bpf.h): at enqueue, of the CPU that runs the least
  *    urgent task. At the tick, for everything that time alone changes: budgets
  *    used up, deadlines passed, queues that waited their bound.
- * 5. Bound. Whatever stands above a queue, it is served once per bound: nobody
+ * 5. The agent (tell, board, follow). It is told of declared jobs while they
+ *    compete, and says which tasks to keep where not all can be on time, whom to
+ *    run next on a CPU, and how it values jobs. Its word changes the order of
+ *    waiting jobs, never whether somebody runs.
+ * 6. Bound. Whatever stands above a queue, it is served once per bound: nobody
  *    starves, the kernel's watchdog has nothing to find.
  *
  * Nothing here waits for userspace. With the program stopped the scheduler goes
@@ -42,10 +46,14 @@ UEI_DEFINE(uei);
 
 #include "state.bpf.h"
 #include "params.bpf.h"
+#include "board.bpf.h"
 #include "job.bpf.h"
+#include "tell.bpf.h"
 #include "cgroup.bpf.h"
 #include "queue.bpf.h"
+#include "follow.bpf.h"
 #include "preempt.bpf.h"
+#include "dispatch.bpf.h"
 
 /*
  * Queue a task that found no idle CPU, and push aside whoever is less urgent.
@@ -75,6 +83,8 @@ static __always_inline s32 queue_task(struct task_struct *p, struct task_ctx *tc
 	if (!tctx->queued_at)
 		tctx->queued_at = now;
 	join_queue(tctx, queue, now);
+	if (tier == TN_DECLARED && !(enq_flags & SCX_ENQ_REENQ))
+		note_contention(p, tctx, queue, cpu, now);
 	scx_bpf_dsq_insert_vtime(p, queue, tier_slice(tier), tier_key(tctx, tier), enq_flags);
 
 	if (victim >= 0)
@@ -124,6 +134,9 @@ s32 BPF_STRUCT_OPS(temponet_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 	}
 	if (is_cpu_kthread(p))
 		return cpu;
+	/* enqueue() puts it there. */
+	if (is_agent(p) && agent_may_cut_in(now))
+		return least_urgent_cpu(p, cpu);
 	return queue_task(p, tctx, cpu, 0, wake_flags & SCX_WAKE_SYNC, now);
 }
 
@@ -157,6 +170,13 @@ void BPF_STRUCT_OPS(temponet_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 
+	if (is_agent(p) && agent_may_cut_in(now)) {
+		this_stats()->dispatches[TN_SRC_SELF]++;
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, TN_SLICE_BACKGROUND,
+				   enq_flags | SCX_ENQ_PREEMPT);
+		return;
+	}
+
 	if (pinned(p))
 		idle = scx_bpf_test_and_clear_cpu_idle(cpu) ? cpu : -1;
 	else
@@ -172,100 +192,6 @@ void BPF_STRUCT_OPS(temponet_enqueue, struct task_struct *p, u64 enq_flags)
 	queue_task(p, tctx, cpu, enq_flags, false, now);
 }
 
-/* Give up jobs that cannot all be on time, @prev among them if it runs one. */
-static void shed(s32 cpu, u32 dom, struct task_ctx *prev, u64 now)
-{
-	u64 left = prev ? remaining(prev) : 0, deadline = prev ? prev->deadline_at : 0;
-	u64 cost = prev ? job_cost(prev) : 0;
-	int i;
-
-	bpf_for(i, 0, SHED_MAX) {
-		int shed = shed_load(dom, nr_servers(dom), left, deadline, now) ?:
-				   shed_load(cpu_lane(cpu), 1, left, deadline, now);
-
-		if (shed == SHED_NONE)
-			break;
-		if (shed == SHED_PREV) {
-			left = 0;
-			cost = 0;
-			if (prev)
-				prev->dropped = true;
-		}
-	}
-	if ((shed_dearest(dom, cost, now) ?: shed_dearest(cpu_lane(cpu), cost, now)) == SHED_PREV &&
-	    prev)
-		prev->dropped = true;
-}
-
-void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
-{
-	u32 dom = dom_of(cpu), first, second;
-	struct lane *shared = lane(dom), *own = lane(cpu_lane(cpu));
-	u64 declared = shared->nr[TN_DECLARED] | own->nr[TN_DECLARED];
-	u64 inferred = shared->nr[TN_INFERRED] | own->nr[TN_INFERRED];
-	u64 lower = shared->nr[TN_BACKGROUND] | own->nr[TN_BACKGROUND] | shared->nr[TN_LATE] |
-		    own->nr[TN_LATE];
-	u64 now = 0, prev_urg = URGENCY_IDLE;
-	struct task_ctx *tctx = NULL;
-	int served;
-
-	if (prev && (prev->scx.flags & SCX_TASK_QUEUED)) {
-		tctx = task_ctx(prev);
-		if (tctx) {
-			now = scx_bpf_now();
-			account(prev, tctx);
-			prev_urg = task_urgency(tctx, cpu, now);
-		}
-	}
-
-	/* The common case in a rush of short jobs: nothing but those. */
-	if (declared || lower || tctx) {
-		now = now ?: scx_bpf_now();
-		if (serve_bound(cpu, dom, now)) {
-			this_stats()->dispatches[TN_SRC_BOUND]++;
-			return;
-		}
-	}
-
-	if (!declared && !inferred && !shared->nr[TN_LATE] && !own->nr[TN_LATE]) {
-		set_drained(cpu, now ?: scx_bpf_now());
-	} else if (declared && overloaded(cpu, now)) {
-		shed(cpu, dom, urgency_tier(prev_urg) == TN_DECLARED ? tctx : NULL, now);
-		if (tctx)
-			prev_urg = task_urgency(tctx, cpu, now);
-	}
-
-	served = SERVED_NONE;
-	if (declared || nr_doms > 1 || tctx)
-		served = serve_tier(cpu, dom, TN_DECLARED, prev_urg);
-	if (served == SERVED_NONE && (inferred || nr_doms > 1 || tctx))
-		served = serve_tier(cpu, dom, TN_INFERRED, prev_urg);
-	if (served == SERVED_NONE) {
-		/* What is left over goes to hogs and late jobs in turn. */
-		first = cpu_ctx(cpu)->late_turn ? TN_LATE : TN_BACKGROUND;
-		second = TN_LATE + TN_BACKGROUND - first;
-		if (urgency_tier(prev_urg) == second && (shared->nr[first] | own->nr[first]))
-			prev_urg = urgency(first, ~0ULL);
-		served = serve_tier(cpu, dom, first, prev_urg);
-		if (served == SERVED_NONE)
-			served = serve_tier(cpu, dom, second, prev_urg);
-		cpu_ctx(cpu)->late_turn = first == TN_BACKGROUND;
-	}
-
-	if (served == SERVED_MOVED) {
-		this_stats()->dispatches[TN_SRC_QUEUE]++;
-	} else if (tctx && prev) {
-		u32 tier = task_tier(tctx, cpu, now);
-
-		/* The tier is being served, if not its queues. */
-		if (tier != TN_LATE) {
-			shared->served_at[bounded(tier, TN_NR_TIERS)] = now;
-			own->served_at[bounded(tier, TN_NR_TIERS)] = now;
-		}
-		scx_bpf_task_set_slice(prev, tier_slice(tier));
-	}
-}
-
 void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 {
 	struct task_ctx *tctx = task_ctx(p);
@@ -277,6 +203,8 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 
 	if (!tctx)
 		return;
+	tctx->cpu = cpu;
+	tctx->on_cpu = true;
 	tier = tctx->run_tier;
 	cpuc->urgency = urgency(tier, tier_key(tctx, tier));
 	stats = class_stats(tier);
@@ -305,6 +233,8 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	}
 	tctx->placed = false;
+	if (tctx->base == TN_DECLARED)
+		tell_change(p, tctx, cpu, TN_REC_RUNNABLE | TN_REC_RUNNING, scx_bpf_now());
 	if (cpuc->bound_turn) {
 		cpuc->bound_turn = 0;
 		scx_bpf_task_set_slice(p, TN_SLICE_BOUND);
@@ -374,7 +304,8 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 		weigh_hog(p, tctx);
 	cpu_ctx(cpu)->urgency = urgency(tier, tier_key(tctx, tier));
 
-	if (deadline != tctx->deadline_at || outranked(cpu, dom, cpu_ctx(cpu)->urgency) ||
+	if (deadline != tctx->deadline_at ||
+	    (!trusted(cpu, now) && outranked(cpu, dom, cpu_ctx(cpu)->urgency)) ||
 	    bound_due(cpu, dom, now) ||
 	    (tier != TN_DECLARED && scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu)))
 		scx_bpf_task_set_slice(p, 0);
@@ -389,13 +320,18 @@ void BPF_STRUCT_OPS(temponet_stopping, struct task_struct *p, bool runnable)
 	if (!tctx)
 		return;
 	account(p, tctx);
-	if (runnable)
+	tctx->on_cpu = false;
+	if (runnable) {
+		if (tctx->base == TN_DECLARED)
+			tell_change(p, tctx, tctx->cpu, TN_REC_RUNNABLE, scx_bpf_now());
 		return;
+	}
 	unweigh_hog(p, tctx);
 	/* The job is done, unless the next wake-up finds that it goes on. */
 	tctx->slept_at = scx_bpf_now();
 	tctx->sleep = ASLEEP;
 	note_end(tctx, tctx->slept_at);
+	tell_change(p, tctx, tctx->cpu, 0, tctx->slept_at);
 }
 
 /* The idle loop has nothing to lose. */
@@ -458,6 +394,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(temponet_init_task, struct task_struct *p,
 	tctx->sleep = NEWBORN;
 	tctx->base = TN_INFERRED;
 	tctx->vtime = vclock;
+	tctx->pid = p->pid;
 	tctx->tie = p->pid & 1023;
 	tctx->accounted_ns = p->se.sum_exec_runtime;
 	return 0;
@@ -473,6 +410,7 @@ void BPF_STRUCT_OPS(temponet_disable, struct task_struct *p)
 	leave_queue(tctx);
 	unweigh_hog(p, tctx);
 	tctx->queued_at = 0;
+	tell_change(p, tctx, tctx->cpu, TN_REC_EXITED, scx_bpf_now());
 	if (tctx->sleep == ASLEEP)
 		complete_job(p, tctx, tctx->slept_at);
 	tctx->open = false;

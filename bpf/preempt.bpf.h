@@ -78,6 +78,19 @@ static __always_inline s32 find_victim(const struct task_struct *p, s32 cpu, u32
 	return victim;
 }
 
+/* Where a task disturbs least. */
+static s32 least_urgent_cpu(const struct task_struct *p, s32 cpu)
+{
+	u64 worst = URGENCY_NEVER;
+	u32 dom = dom_of(cpu);
+	s32 victim;
+
+	if (pinned(p))
+		return cpu;
+	victim = scan_for_victim(p, dom_start[dom], dom_len[dom], &worst);
+	return victim >= 0 ? victim : cpu;
+}
+
 /* Is the first of the declared jobs in a lane for @cpu, and before @urg? */
 static bool declared_before(u32 lane_id, s32 cpu, u64 urg)
 {

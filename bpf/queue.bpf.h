@@ -27,6 +27,9 @@ struct lane {
 #define NR_LANES 2048
 static struct lane lanes[NR_LANES];
 
+/* When a declared job was last queued there. */
+static u64 lane_released[NR_LANES];
+
 static struct lane *lane(u32 id)
 {
 	return &lanes[bounded(id, NR_LANES)];
@@ -379,6 +382,7 @@ enum served {
 	SERVED_NONE,
 	SERVED_MOVED,
 	SERVED_KEEP, /* the running task is the one to run */
+	SERVED_FOLLOWED, /* one was moved on the agent's word, and counted */
 };
 
 /* Tasks of other domains that nobody there has time for. */

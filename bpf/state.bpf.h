@@ -48,6 +48,8 @@ struct task_ctx {
 	bool dropped; /* given up in overload, see shed_load() */
 	bool demoted; /* inferred, and outran its estimate: a hog for now */
 	u8 sleep; /* AWAKE, ASLEEP, NEWBORN */
+	u64 job; /* its number */
+	u64 told_job; /* the last one that the agent heard of as waiting */
 
 	/* Parameters in force, and the tier they give the task at best. */
 	u8 base;
@@ -67,6 +69,9 @@ struct task_ctx {
 	struct temponet_hint rule_hint;
 
 	/* Waiting and running. */
+	u32 pid;
+	u32 cpu; /* where it ran last */
+	bool on_cpu;
 	u32 queue; /* 1 + index of the queue it is counted in, 0: none */
 	u64 queued_at;
 	u64 accounted_ns; /* its CPU time that our books know of */
@@ -132,6 +137,8 @@ struct cpu_ctx {
 	u32 bound_tier; /* the tier that such a turn went to last */
 	u64 bound_since; /* when such a turn began, until it is over */
 	u64 bound_again; /* no other before this */
+	u64 followed; /* the agent's decision that was used last, by its moment */
+	u64 trust_until; /* what it runs is out of the order of deadlines until then */
 } __attribute__((aligned(64)));
 
 static struct cpu_ctx cpu_ctxs[TN_MAX_CPUS];

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Runs in the guest: the measurements that scripts/compare.py plans. A plan is a
+# Runs in the guest: the measurements that scripts/compare plans. A plan is a
 # bash script that sources this file, calibrates once and calls run_* for every
 # scheduler and repeat. A run leaves its figures in /out/NAME; one that fails
 # leaves the reason in /out/NAME/failed.
@@ -77,16 +77,50 @@ declare_hint() {
 thread_called() { grep -lx "$2" "/proc/$1"/task/*/comm 2>/dev/null | cut -d/ -f5; }
 has_thread_called() { [[ -n $(thread_called "$1" "$2") ]]; }
 
-# rt OUT WORKLOAD CPUS HOGS DELAY [NAME:RUNTIME:DEADLINE:PERIOD]...: rt-app on the
-# given CPUs beside the given hogs. Its threads sleep for DELAY seconds first,
-# and in that time the named ones get hints (microseconds).
+# Runs a command on some CPUs only, in a cgroup that owns them: SCHED_DEADLINE
+# admits no task that may not run on every CPU it accounts together.
+DEADLINE_CGROUP=/sys/fs/cgroup/deadline
+on_own_cpus() {
+    local cpus=$1
+    shift
+    mkdir -p $DEADLINE_CGROUP
+    echo +cpuset >/sys/fs/cgroup/cgroup.subtree_control
+    echo "$cpus" >$DEADLINE_CGROUP/cpuset.cpus
+    echo root >$DEADLINE_CGROUP/cpuset.cpus.partition
+    echo "$BASHPID" >$DEADLINE_CGROUP/cgroup.procs
+    exec "$@"
+}
+
+# The scheduler's own figures, a line of JSON a second, while ours is loaded.
+start_stats() {
+    stats_pid=''
+    [[ $(scx_ops) == *temponet* ]] || return 0
+    scx_temponet monitor --json --interval 1 >"$1" 2>/dev/null &
+    stats_pid=$!
+}
+
+stop_stats() {
+    [[ -n $stats_pid ]] || return 0
+    kill -INT "$stats_pid"
+    wait "$stats_pid" || true
+}
+
+# rt OUT WORKLOAD CPUS ADMISSION HOGS DELAY [NAME:RUNTIME:DEADLINE:PERIOD]...:
+# rt-app on the given CPUs beside the given hogs. Its threads sleep for DELAY
+# seconds first, and in that time the named ones get hints (microseconds).
+# ADMISSION is that of SCHED_DEADLINE: default or forced. Where the kernel does
+# not admit the set, OUT/refused is all there is.
 rt() {
-    local out=$1 workload=$2 cpus=$3 hogs=$4 delay=$5 hint started
-    shift 5
-    grep -q SCHED_DEADLINE "$workload" && sysctl -q -w kernel.sched_rt_runtime_us=-1
+    local out=$1 workload=$2 cpus=$3 admission=$4 hogs=$5 delay=$6 hint started launcher=(taskset -c "$3") status=0
+    shift 6
+    if [[ $admission == forced ]]; then
+        sysctl -q -w kernel.sched_rt_runtime_us=-1
+    elif grep -q SCHED_DEADLINE "$workload" && [[ $cpus != 0-* ]]; then
+        launcher=(on_own_cpus "$cpus")
+    fi
     sed "s/@CALIBRATION@/$calibration/; s|@LOGDIR@|$out|" "$workload" >/tmp/workload.json
     started=$(now)
-    taskset -c "$cpus" rt-app /tmp/workload.json >"$out/rt-app.txt" 2>&1 &
+    "${launcher[@]}" rt-app /tmp/workload.json >"$out/rt-app.txt" 2>&1 &
     local rtapp=$!
     for hint in "$@"; do
         IFS=: read -r name runtime deadline period <<<"$hint"
@@ -98,9 +132,17 @@ rt() {
     sleep_until "$started" "$delay"
     local cpu_before time_before
     cpu_before=$(hogs_cpu) time_before=$(now)
-    wait "$rtapp" || fail "rt-app ended with status $?: $(tail -n 3 "$out/rt-app.txt")"
+    start_stats "$out/stats"
+    wait "$rtapp" || status=$?
     echo "$cpu_before $(hogs_cpu) $time_before $(now)" >"$out/hogs"
+    stop_stats
     stop_hogs
+    if [[ -d $DEADLINE_CGROUP ]]; then rmdir $DEADLINE_CGROUP; fi
+    if ((status)) && [[ $admission == default ]] && grep -q SCHED_DEADLINE "$workload" && grep -q 'sched_setattr' "$out/rt-app.txt"; then
+        cp "$out/rt-app.txt" "$out/refused"
+        return 0
+    fi
+    ((status == 0)) || fail "rt-app ended with status $status: $(tail -n 3 "$out/rt-app.txt")"
 }
 
 # throughput OUT CPUS SECONDS: context switches per second, and the time that a

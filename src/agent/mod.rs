@@ -1,14 +1,21 @@
-//! The control plane: loads the BPF half, tells it about the machine, answers
-//! for its figures.
+//! The control plane: loads the BPF half, tells it about the machine, mirrors
+//! the tasks with deadlines, decides, answers for the figures.
 
 pub mod accel;
+pub mod allocations;
+mod board;
 mod bpf;
+pub mod brain;
 pub mod btf;
+pub mod control;
+mod gauges;
 pub mod hint;
 pub mod kernel;
 mod machine;
+pub mod mirror;
+pub mod record;
 pub mod rules;
 mod scheduler;
 pub mod stats;
 
-pub use scheduler::{Config, Ended, Scheduler};
+pub use scheduler::{Config, Ended, Policy, Scheduler, RELOAD};

@@ -11,19 +11,52 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use crossbeam_channel::RecvTimeoutError;
 use libbpf_rs::{Link, MapHandle, OpenObject};
-use log::info;
+use log::{info, warn};
 use scx_stats::prelude::*;
 use scx_utils::{
     compat, scx_ops_attach, scx_ops_load, scx_ops_open, uei_exited, uei_report, UserExitInfo,
 };
 
-use super::bpf::{BpfSkel, BpfSkelBuilder};
+use super::board::Board;
+use super::bpf::{intf, BpfSkel, BpfSkelBuilder};
+use super::brain::{Brain, BrainConfig};
+use super::control::{Agent, Misbehaviour, Senses, Settings};
+use super::gauges::Gauges;
 use super::hint::{HintServer, MapStore};
 use super::machine::Machine;
 use super::rules::{self, Rule};
 use super::stats::{self, Snapshot};
+use crate::policy::{CpuId, CpuMask};
+
+/// Who decides whom to run among jobs with deadlines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Policy {
+    /// The network, in this program, and what follows while it does not answer
+    Temponet,
+    /// The rule distilled from the network, in the kernel alone
+    Distilled,
+    /// Earliest deadline first, hopeless jobs aside, in the kernel alone
+    Edf,
+}
+
+impl Policy {
+    fn level(self) -> u32 {
+        match self {
+            Policy::Temponet => intf::temponet_level_TN_LEVEL_AGENT,
+            Policy::Distilled => intf::temponet_level_TN_LEVEL_DISTILLED,
+            Policy::Edf => intf::temponet_level_TN_LEVEL_EDF,
+        }
+    }
+}
 
 pub struct Config {
+    pub policy: Policy,
+    pub brain: BrainConfig,
+    /// What the agent may use, as a share of one CPU.
+    pub agent_budget: f64,
+    /// For tests: lose so many of a thousand records, and what the agent does wrong.
+    pub lose_permille: u32,
+    pub misbehave: Misbehaviour,
     /// Schedule only tasks of policy SCHED_EXT.
     pub partial: bool,
     pub exit_dump_len: u32,
@@ -49,10 +82,18 @@ pub struct Scheduler<'a> {
     skel: BpfSkel<'a>,
     link: Option<Link>,
     stats: StatsServer<(), Snapshot>,
+    agent: Option<Agent>,
+    gauges: Arc<Gauges>,
+    policy: Policy,
+    brain: BrainConfig,
+    cpus: CpuMask,
     nr_cpus: usize,
     hint_map: PathBuf,
     hints: &'a HintServer,
 }
+
+/// Set by SIGHUP: read the model again.
+pub static RELOAD: AtomicBool = AtomicBool::new(false);
 
 impl<'a> Scheduler<'a> {
     /// Loads and attaches it; declarations that `hints` holds already are in
@@ -94,6 +135,14 @@ impl<'a> Scheduler<'a> {
         rodata.dom_start[..machine.dom_start.len()].copy_from_slice(&machine.dom_start);
         rodata.dom_len[..machine.dom_len.len()].copy_from_slice(&machine.dom_len);
 
+        rodata.best_level = config.policy.level();
+        rodata.lose_permille = config.lose_permille;
+        if config.policy == Policy::Temponet {
+            rodata.agent_tgid = std::process::id();
+            // Its own budget is the tighter one; this is for an agent gone wild.
+            rodata.agent_permille = (config.agent_budget * 2000.0) as u64;
+        }
+
         rodata.nr_rules = config.rules.len() as u32;
         for (slot, rule) in rodata.rules.iter_mut().zip(&config.rules) {
             *slot = rules::to_bpf(rule);
@@ -105,6 +154,10 @@ impl<'a> Scheduler<'a> {
         hints
             .attach(Arc::new(MapStore::new(hint_map)?))
             .context("cannot carry the declared deadlines over")?;
+        let gauges = Arc::new(Gauges::default());
+        let cpus = machine.cpu_order.iter().filter_map(|&cpu| CpuId::try_from(cpu).ok());
+        let cpus: CpuMask = cpus.collect();
+        let agent = start_agent(&mut skel, config, cpus, &gauges)?;
         let link = scx_ops_attach!(skel, temponet_ops)?;
         let stats = StatsServer::new(stats::server_data()).launch()?;
         info!(
@@ -118,6 +171,11 @@ impl<'a> Scheduler<'a> {
             skel,
             link: Some(link),
             stats,
+            agent,
+            gauges,
+            policy: config.policy,
+            brain: config.brain.clone(),
+            cpus,
             nr_cpus: machine.cpu_dom.len(),
             hint_map: config.task_hint_map.clone(),
             hints,
@@ -133,10 +191,32 @@ impl<'a> Scheduler<'a> {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(e) => Err(e)?,
             }
+            if RELOAD.swap(false, Ordering::Relaxed) {
+                self.reload();
+            }
         }
         drop(self.link.take());
+        drop(self.agent.take());
         let info = uei_report!(&self.skel, uei)?;
         Ok(Ended { info })
+    }
+
+    /// A model that cannot be used changes nothing.
+    fn reload(&mut self) {
+        let Some(agent) = &self.agent else {
+            info!("policy {:?} runs no network: nothing to reload", self.policy);
+            return;
+        };
+        match Brain::open(&self.brain, self.cpus) {
+            Ok(brain) => {
+                info!("taking over the model {}", brain.identity());
+                agent.swap(brain);
+            }
+            Err(error) => {
+                Gauges::add(&self.gauges.swaps_refused, 1);
+                warn!("keeping the model in use: {error:#}");
+            }
+        }
     }
 
     fn snapshot(&self) -> Snapshot {
@@ -146,7 +226,13 @@ impl<'a> Scheduler<'a> {
             .bss_data
             .as_ref()
             .map_or(&[][..], |bss| &bss.cpu_stats[..self.nr_cpus]);
-        Snapshot::take(cpus, &self.skel.maps.offenders)
+        Snapshot::take(
+            cpus,
+            &self.skel.maps.offenders,
+            self.policy,
+            self.skel.maps.bss_data.as_ref().map_or(0, |bss| bss.level_now),
+            self.agent.is_some().then_some(&self.gauges),
+        )
     }
 }
 
@@ -154,6 +240,52 @@ impl Drop for Scheduler<'_> {
     fn drop(&mut self) {
         self.hints.detach();
         let _ = fs::remove_file(&self.hint_map);
+    }
+}
+
+/// The agent, ready to be rung for, where the policy has one; else only the table
+/// that the kernel half goes by.
+fn start_agent(
+    skel: &mut BpfSkel<'_>,
+    config: &Config,
+    cpus: CpuMask,
+    gauges: &Arc<Gauges>,
+) -> Result<Option<Agent>> {
+    if config.policy == Policy::Edf {
+        return Ok(None);
+    }
+    let board = Board::map(&skel.maps.data_board).context("cannot map the board")?;
+    let mut brain = Brain::open(&config.brain, cpus)?;
+    info!("model {}", brain.identity());
+    if config.policy == Policy::Distilled {
+        anyhow::ensure!(
+            brain.introduce(&board),
+            "the model has more bins than the BPF half has room for"
+        );
+        return Ok(None);
+    }
+    lock_memory();
+    let senses = Senses {
+        ring: MapHandle::try_from(&skel.maps.ring)?,
+        board,
+        truth: skel.progs.tell_all.attach()?,
+    };
+    let settings = Settings {
+        cpus,
+        budget: config.agent_budget,
+        misbehave: config.misbehave,
+    };
+    Agent::start(brain, senses, settings, gauges.clone()).map(Some)
+}
+
+/// A page fault in the agent could wait for a task that waits for the agent.
+fn lock_memory() {
+    // SAFETY: changes how our own memory is kept, nothing else.
+    if unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) } != 0 {
+        warn!(
+            "cannot lock the agent's memory ({}): it may be late under memory pressure",
+            std::io::Error::last_os_error()
+        );
     }
 }
 

@@ -1,5 +1,6 @@
 //! Bare `scx_temponet`: load the scheduler, or watch one that is loaded.
 
+use std::io::IsTerminal;
 use std::mem::MaybeUninit;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -16,20 +17,125 @@ use scx_utils::libbpf_clap_opts::LibbpfOpts;
 
 use super::hint::HintLimitArgs;
 use super::out::outln;
+use crate::agent::brain::{Backend, BrainConfig};
+use crate::agent::control::Misbehaviour;
 use crate::agent::hint::HintServer;
-use crate::agent::{self, kernel, rules, stats, Scheduler};
+use crate::agent::{self, kernel, rules, stats, Policy, Scheduler};
+use crate::policy::network::Device;
+use crate::policy::{MappingKind, ShieldMode};
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Policy {
-    /// Earliest deadline first, hopeless jobs aside, in the kernel alone
-    Edf,
+enum BackendArg {
+    /// ONNX Runtime where it is found, else the built-in one
+    Auto,
+    /// ONNX Runtime
+    Ort,
+    /// Built in
+    Native,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum DeviceArg {
+    Cpu,
+    Cuda,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Switch {
+    On,
+    Off,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum MappingArg {
+    Greedy,
+    Sinkhorn,
+}
+
+/// The network and those who run it.
+#[derive(Debug, Args)]
+struct BrainArgs {
+    /// The network to run, instead of the one built in (SIGHUP reads it again)
+    #[arg(long, value_name = "FILE")]
+    model: Option<PathBuf>,
+
+    /// Who computes it
+    #[arg(long, value_enum, default_value_t = BackendArg::Auto)]
+    backend: BackendArg,
+
+    /// What ONNX Runtime computes on
+    #[arg(long, value_enum, default_value_t = DeviceArg::Cpu)]
+    device: DeviceArg,
+
+    /// Lets the network choose only what costs nobody a deadline; off: the bare paper
+    #[arg(long, value_enum, default_value_t = Switch::On)]
+    shield: Switch,
+
+    /// From scores to CPUs
+    #[arg(long, value_enum, default_value_t = MappingArg::Greedy)]
+    mapping: MappingArg,
+
+    /// What the agent may use, in per cent of one CPU
+    #[arg(long, value_name = "PER CENT", default_value_t = 5.0, value_parser = percent)]
+    agent_budget: f64,
+
+    /// For experiments: every inference takes so many times as long
+    #[arg(long, value_name = "TIMES", default_value_t = 1, hide = true, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    slow_inference: u32,
+
+    /// For tests: lose so many of a thousand records on their way to the agent
+    #[arg(long, value_name = "PER MILLE", default_value_t = 0, hide = true, value_parser = clap::value_parser!(u32).range(..=1000))]
+    lose_records: u32,
+
+    /// For tests: what the agent does wrong
+    #[arg(long, value_enum, default_value_t = Misbehaviour::None, hide = true)]
+    misbehave: Misbehaviour,
+}
+
+impl BrainArgs {
+    fn config(&self) -> BrainConfig {
+        BrainConfig {
+            model: self.model.clone(),
+            backend: match self.backend {
+                BackendArg::Auto => Backend::Auto,
+                BackendArg::Ort => Backend::Ort,
+                BackendArg::Native => Backend::Native,
+            },
+            device: match self.device {
+                DeviceArg::Cpu => Device::Cpu,
+                DeviceArg::Cuda => Device::Cuda,
+            },
+            shield: match self.shield {
+                Switch::On => ShieldMode::On,
+                Switch::Off => ShieldMode::Off,
+            },
+            mapping: match self.mapping {
+                MappingArg::Greedy => MappingKind::Greedy,
+                MappingArg::Sinkhorn => MappingKind::Sinkhorn,
+            },
+            slowed: self.slow_inference,
+        }
+    }
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let share: f64 = text
+        .parse()
+        .map_err(|_| format!("'{text}' is not a number"))?;
+    if !(0.1..=100.0).contains(&share) {
+        return Err("must be between 0.1 and 100 per cent".into());
+    }
+    Ok(share)
 }
 
 #[derive(Debug, Args)]
 pub struct LoadArgs {
     /// Who decides whom to run
-    #[arg(long, value_enum, default_value_t = Policy::Edf)]
+    #[arg(long, value_enum, default_value_t = Policy::Temponet)]
     policy: Policy,
+
+    #[command(flatten)]
+    brain: BrainArgs,
 
     /// Deadlines for programs that nobody can change (docs/rules.md)
     #[arg(long, value_name = "FILE")]
@@ -131,9 +237,15 @@ pub fn run(args: LoadArgs) -> Result<ExitCode> {
     // may connect to it. The hint socket is opened to all by name.
     // SAFETY: a plain call that cannot fail.
     unsafe { libc::umask(0o022) };
+    reload_on_hangup();
     kernel::preflight()?;
     let hints = HintServer::start(&args.hints.hint_socket, args.hints.limits())?;
     let config = agent::Config {
+        policy: args.policy,
+        brain: args.brain.config(),
+        agent_budget: args.brain.agent_budget / 100.0,
+        lose_permille: args.brain.lose_records,
+        misbehave: args.brain.misbehave,
         partial: args.partial,
         exit_dump_len: args.exit_dump_len,
         verbose: args.verbose,
@@ -155,6 +267,20 @@ pub fn run(args: LoadArgs) -> Result<ExitCode> {
         }
         info!("restarting: the machine's CPUs changed");
     }
+}
+
+/// SIGHUP asks a daemon to read its model again; on a terminal it means that the
+/// terminal is gone, and then so are we.
+fn reload_on_hangup() {
+    extern "C" fn note(_: libc::c_int) {
+        agent::RELOAD.store(true, Ordering::Relaxed);
+    }
+    if std::io::stdin().is_terminal() {
+        return;
+    }
+    let handler: extern "C" fn(libc::c_int) = note;
+    // SAFETY: the handler does nothing but store to an atomic.
+    unsafe { libc::signal(libc::SIGHUP, handler as libc::sighandler_t) };
 }
 
 fn bad_input(error: impl std::fmt::Display) -> ExitCode {

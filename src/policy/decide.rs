@@ -65,6 +65,7 @@ pub struct Decider {
     mapper: Mapper,
     tokens: TokenSet,
     scores: Vec<f32>,
+    token_scores: Vec<f32>,
     candidates: Vec<u32>,
     decision: Decision,
 }
@@ -79,6 +80,7 @@ impl Decider {
             config,
             tokens: TokenSet::default(),
             scores: Vec::new(),
+            token_scores: Vec::new(),
             candidates: Vec::new(),
             decision: Decision::default(),
         }
@@ -137,6 +139,12 @@ impl Decider {
         &self.decision
     }
 
+    /// Did the last decision keep the task at this place of `upcoming`, or give it
+    /// up because not all can be on time?
+    pub fn keeps_task(&self, task: usize) -> bool {
+        self.config.shield == ShieldMode::Off || self.shield.keeps_task(task)
+    }
+
     /// Tokens of the last decision that asked the scorer.
     pub fn tokens(&self) -> &TokenSet {
         &self.tokens
@@ -151,6 +159,12 @@ impl Decider {
     /// order. Jobs that had to run stand at +∞.
     pub fn scores(&self) -> &[f32] {
         &self.scores
+    }
+
+    /// The score of every distinct token of that decision, before jobs that must run
+    /// were put first.
+    pub fn token_scores(&self) -> &[f32] {
+        &self.token_scores
     }
 
     pub fn config(&self) -> &PolicyConfig {
@@ -177,6 +191,12 @@ impl Decider {
             sparsity: SparsePlan::for_tasks(jobs.len(), self.decision.burst),
         };
         scorer.score(&context, &mut self.scores);
+        self.token_scores.clear();
+        self.token_scores.resize(self.tokens.distinct(), f32::NAN);
+        self.token_scores[0] = self.scores[0];
+        for (&slot, &score) in self.tokens.slots().iter().zip(&self.scores[1..]) {
+            self.token_scores[slot as usize] = score;
+        }
         if self.decision.burst {
             let reserve = &self.config.reserve;
             reserve.apply(tokenizer, &self.tokens, &mut self.scores);

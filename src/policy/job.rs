@@ -99,6 +99,19 @@ impl Upcoming {
         }
     }
 
+    /// Its next job is released behind an unfinished one and keeps the deadline it
+    /// has; those that are hopeless by now have nothing left to protect.
+    pub fn queue_behind(&mut self, now_ns: i64) {
+        if self.release_ns > now_ns {
+            return;
+        }
+        let latest_start = self.release_ns + self.deadline_ns - self.runtime_ns;
+        let hopeless = (now_ns - latest_start + self.period_ns - 1).max(0) / self.period_ns;
+        let deadline_ns = self.release_ns + hopeless * self.period_ns + self.deadline_ns;
+        self.release_ns = now_ns;
+        self.deadline_ns = deadline_ns - now_ns;
+    }
+
     pub(super) fn first_deadline_ns(&self, now_ns: i64) -> i64 {
         self.release_ns
             .max(now_ns)
@@ -107,6 +120,18 @@ impl Upcoming {
 
     pub(super) fn utilisation(&self) -> f64 {
         self.runtime_ns.max(0) as f64 / self.period_ns.max(1) as f64
+    }
+}
+
+/// Where late jobs go on, one is done for the sake of its successor: it is due
+/// when that must begin.
+pub fn make_way(jobs: &mut [Job], upcoming: &[Upcoming], now_ns: i64) {
+    for next in upcoming {
+        let job = next.pending.and_then(|place| jobs.get_mut(place as usize));
+        let Some(job) = job.filter(|job| job.slack(now_ns).is_hopeless()) else {
+            continue;
+        };
+        job.deadline_ns = next.release_ns.max(now_ns) + next.deadline_ns - next.runtime_ns;
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) mod tests;
 
 pub use cpumask::{CpuId, CpuMask, MAX_CPUS};
 pub use decide::{Decider, Decision, PolicyConfig, ShieldMode};
-pub use job::{Job, Situation, Slack, Upcoming};
+pub use job::{make_way, Job, Situation, Slack, Upcoming};
 pub use late::{LateConfig, LateRule};
 pub use mapping::{Assignment, MappingConfig, MappingKind};
 pub use mitigation::{BurstConfig, BurstMonitor, LongSlackReserve, SparsePlan};

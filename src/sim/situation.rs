@@ -5,7 +5,7 @@
 use super::engine::{TaskId, View};
 use super::task::{Arrival, Semantics, TaskSet};
 use super::time::{Ns, MS};
-use crate::policy::{CpuId, CpuMask, Job, Situation, Upcoming};
+use crate::policy::{make_way, CpuId, CpuMask, Job, Situation, Upcoming};
 
 /// On several cores a decision stands for this long at most: whoever has less
 /// slack must run, as with the tick of least laxity first.
@@ -100,7 +100,7 @@ impl Situations {
         }));
         self.foresee(view, now_ns);
         if view.options.semantics == Semantics::Continue {
-            self.make_way(now_ns);
+            make_way(&mut self.jobs, &self.upcoming, now_ns);
         }
         Situation {
             now_ns,
@@ -108,18 +108,6 @@ impl Situations {
             upcoming: &self.upcoming,
             cpus: CpuMask::first(view.cores),
             hold_ns: hold(view) as i64,
-        }
-    }
-
-    /// A late job that goes on is done for the sake of its successor: it is due when
-    /// that must begin.
-    fn make_way(&mut self, now_ns: i64) {
-        for next in &self.upcoming {
-            let job = next.pending.map(|place| &mut self.jobs[place as usize]);
-            let Some(job) = job.filter(|job| job.slack(now_ns).is_hopeless()) else {
-                continue;
-            };
-            job.deadline_ns = next.release_ns.max(now_ns) + next.deadline_ns - next.runtime_ns;
         }
     }
 
@@ -132,24 +120,12 @@ impl Situations {
             next.spread_ns = estimate.spread as i64;
             next.pending = None;
         }
-        // A job released behind an unfinished one keeps the deadline it has, and
-        // those of them that are hopeless by now have nothing left to protect.
         for (place, job) in view.jobs.iter().enumerate() {
-            let Some(next) = self
-                .upcoming
-                .get_mut(self.slot_of_task[job.task as usize] as usize)
-            else {
-                continue;
-            };
-            next.pending = Some(place as u32);
-            if next.release_ns > now_ns {
-                continue;
+            let slot = self.slot_of_task[job.task as usize];
+            if let Some(next) = self.upcoming.get_mut(slot as usize) {
+                next.pending = Some(place as u32);
+                next.queue_behind(now_ns);
             }
-            let latest_start = next.release_ns + next.deadline_ns - next.runtime_ns;
-            let hopeless = (now_ns - latest_start + next.period_ns - 1).max(0) / next.period_ns;
-            let deadline_ns = next.release_ns + hopeless * next.period_ns + next.deadline_ns;
-            next.release_ns = now_ns;
-            next.deadline_ns = deadline_ns - now_ns;
         }
     }
 }

@@ -54,6 +54,14 @@ impl NetworkScorer {
         Ok(NetworkScorer::with(model, Network::Ort(Box::new(ort))))
     }
 
+    /// Where it really runs.
+    pub fn device(&self) -> Device {
+        match &self.network {
+            Network::Ort(ort) => ort.device(),
+            Network::Native(_) | Network::Sparse(_) => Device::Cpu,
+        }
+    }
+
     fn with(model: &Model, network: Network) -> NetworkScorer {
         NetworkScorer {
             tokenizer: model.tokenizer().clone(),

@@ -260,6 +260,11 @@ impl Shield {
         &self.given_up
     }
 
+    /// Was the task kept, by its place among the upcoming? All are where they fit.
+    pub fn keeps_task(&self, task: usize) -> bool {
+        self.config.overload != OverloadRule::Keep || self.keep.keeps_task(task)
+    }
+
     /// Where each job may run now, by job: not on CPUs whose bound jobs have
     /// no room for it.
     pub fn permitted(&self) -> &[CpuMask] {

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the agent says, and how much of it counts. The board is memory that it
+ * writes and we read, so every word of it is taken for what anybody might have
+ * written: indices are bounded, times are capped, and all it can do is to change
+ * the order of tasks that wait anyway.
+ */
+#ifndef __TEMPONET_BOARD_BPF_H
+#define __TEMPONET_BOARD_BPF_H
+
+struct temponet_board board SEC(".data.board");
+
+/* Set by userspace before loading: who has the say while all is well. */
+const volatile u32 best_level = TN_LEVEL_EDF;
+/* The agent's process. */
+const volatile u32 agent_tgid;
+/* What its threads may use before they are tasks like others, per mille of a CPU. */
+const volatile u64 agent_permille = 100;
+
+/* The first ring that was not answered yet, 0: none. */
+static u64 rung_at;
+u32 level_now;
+
+static bool agent_wanted(void)
+{
+	return best_level == TN_LEVEL_AGENT;
+}
+
+/* Who has the say now. */
+static u32 current_level(u64 now)
+{
+	u32 level = best_level;
+	u64 rung = rung_at;
+
+	if (agent_wanted() && rung) {
+		if (time_after(board.heartbeat_at, rung)) {
+			rung_at = 0;
+		} else {
+			u64 silence = since(now, rung);
+
+			if (silence >= TN_AGENT_GONE)
+				level = TN_LEVEL_EDF;
+			else if (silence >= TN_AGENT_LOST)
+				level = TN_LEVEL_DISTILLED;
+			else if (silence >= TN_AGENT_LATE)
+				level = TN_LEVEL_TABLE;
+		}
+	}
+	if (level == TN_LEVEL_DISTILLED && !board.has_distilled)
+		level = TN_LEVEL_EDF;
+	if (level != level_now) {
+		level_now = level;
+		this_stats()->transitions[bounded(level, TN_NR_LEVELS)]++;
+	}
+	return level;
+}
+
+/* What the agent says of a task. */
+static u32 verdict(const struct task_ctx *tctx, u64 now)
+{
+	u64 word, left;
+
+	if (!agent_wanted())
+		return TN_VERDICT_NONE;
+	word = board.verdicts[bounded(tctx->pid, TN_VERDICTS)];
+	if (word >> 32 != tctx->pid)
+		return TN_VERDICT_NONE;
+	/* Both count units of 2^20 ns, modulo 2^30 of them. */
+	left = ((word >> 2) - (now >> 20)) & ((1ULL << 30) - 1);
+	return left <= TN_VERDICT_MAX >> 20 ? word & 3 : TN_VERDICT_NONE;
+}
+
+static bool verdicts_in_force(u64 now)
+{
+	u64 until = board.verdicts_until;
+
+	return agent_wanted() && time_before(now, until) && until - now <= TN_VERDICT_MAX;
+}
+
+static bool table_fresh(u64 now)
+{
+	u64 until = board.table_until;
+
+	return time_before(now, until) && until - now <= TN_TABLE_MAX;
+}
+
+/* A decision for @cpu that is neither too old nor overtaken by a release. */
+static bool decision_fresh(const struct temponet_decision *decision, u64 released_at, u64 now)
+{
+	u64 expires = decision->expires_at;
+
+	return time_before(now, expires) && expires - now <= TN_PROMISE_MAX &&
+	       !time_after(released_at, decision->made_at);
+}
+
+/* Any order will do for so long, by the agent's word. */
+static u64 free_for(u64 now)
+{
+	u64 until = board.free_until;
+
+	if (!agent_wanted() || !time_before(now, until) || until - now > TN_PROMISE_MAX)
+		return 0;
+	return until - now;
+}
+
+/*
+ * The bins of a time. Each of these functions has a path for every bin, so they
+ * are verified by themselves.
+ */
+__weak int slack_bin(s64 slack)
+{
+	u32 nr = MIN(board.nr_slack_edges, TN_SLACK_BINS - 2), count = 0, step;
+
+	if (slack < 0)
+		return 0;
+	for (step = TN_SLACK_BINS / 2; step; step /= 2) {
+		if (count + step <= nr &&
+		    board.slack_edges[bounded(count + step - 1, TN_SLACK_BINS)] <= (u64)slack)
+			count += step;
+	}
+	return 1 + count;
+}
+
+__weak int work_bin(u64 work)
+{
+	u32 nr = MIN(board.nr_work_edges, TN_WORK_BINS - 1), count = 0, step;
+
+	for (step = TN_WORK_BINS / 2; step; step /= 2) {
+		if (count + step <= nr &&
+		    board.work_edges[bounded(count + step - 1, TN_WORK_BINS)] <= work)
+			count += step;
+	}
+	return count;
+}
+
+__weak int note_age(u64 made_at, u64 now)
+{
+	u64 us = since(now, made_at) / TN_USEC;
+	u32 bucket = 0, step;
+	int i;
+
+	for (i = 0, step = 16; i < 5; i++, step /= 2) {
+		if (us >> step) {
+			us >>= step;
+			bucket += step;
+		}
+	}
+	this_stats()->age[bounded(bucket, TN_AGE_BUCKETS)]++;
+	return 0;
+}
+
+/*
+ * The agent's own threads do not wait behind the work they schedule, as long as
+ * they are short: a bucket of CPU time that fills at their share and holds a
+ * tenth of a second's worth. Beyond it they are tasks like others.
+ */
+static u64 agent_credit_ns = 100 * TN_MSEC;
+static u64 agent_credit_at;
+
+static bool is_agent(const struct task_struct *p)
+{
+	return agent_tgid && (u32)p->tgid == agent_tgid;
+}
+
+static bool agent_may_cut_in(u64 now)
+{
+	u64 most = MAX(agent_permille * 100 * TN_USEC, 10 * TN_MSEC);
+	u64 gained = MIN(since(now, agent_credit_at), 10000 * (u64)TN_MSEC) * agent_permille / 1000;
+
+	agent_credit_at = now;
+	agent_credit_ns = MIN(agent_credit_ns + gained, most);
+	return agent_credit_ns > 0;
+}
+
+static void charge_agent(u64 ran)
+{
+	agent_credit_ns -= MIN(ran, agent_credit_ns);
+}
+
+#endif /* __TEMPONET_BOARD_BPF_H */

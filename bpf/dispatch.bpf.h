@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Who runs next on a CPU.
+ */
+#ifndef __TEMPONET_DISPATCH_BPF_H
+#define __TEMPONET_DISPATCH_BPF_H
+
+/* Give up jobs that cannot all be on time, @prev among them if it runs one. */
+static void shed(s32 cpu, u32 dom, struct task_ctx *prev, u64 now)
+{
+	u64 left = prev ? remaining(prev) : 0, deadline = prev ? prev->deadline_at : 0;
+	u64 cost = prev ? job_cost(prev) : 0;
+	int i;
+
+	bpf_for(i, 0, SHED_MAX) {
+		int shed = shed_load(dom, nr_servers(dom), left, deadline, now) ?:
+				   shed_load(cpu_lane(cpu), 1, left, deadline, now);
+
+		if (shed == SHED_NONE)
+			break;
+		if (shed == SHED_PREV) {
+			left = 0;
+			cost = 0;
+			if (prev)
+				prev->dropped = true;
+		}
+	}
+	if ((shed_dearest(dom, cost, now) ?: shed_dearest(cpu_lane(cpu), cost, now)) == SHED_PREV &&
+	    prev)
+		prev->dropped = true;
+}
+
+void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
+{
+	u32 dom = dom_of(cpu), first, second;
+	struct lane *shared = lane(dom), *own = lane(cpu_lane(cpu));
+	u64 declared = shared->nr[TN_DECLARED] | own->nr[TN_DECLARED];
+	u64 inferred = shared->nr[TN_INFERRED] | own->nr[TN_INFERRED];
+	u64 lower = shared->nr[TN_BACKGROUND] | own->nr[TN_BACKGROUND] | shared->nr[TN_LATE] |
+		    own->nr[TN_LATE];
+	u64 now = 0, prev_urg = URGENCY_IDLE;
+	struct task_ctx *tctx = NULL;
+	int served;
+
+	if (prev && (prev->scx.flags & SCX_TASK_QUEUED)) {
+		tctx = task_ctx(prev);
+		if (tctx) {
+			now = scx_bpf_now();
+			account(prev, tctx);
+			prev_urg = task_urgency(tctx, cpu, now);
+		}
+	}
+
+	/* The common case in a rush of short jobs: nothing but those. */
+	if (declared || lower || tctx) {
+		now = now ?: scx_bpf_now();
+		if (serve_bound(cpu, dom, now)) {
+			this_stats()->dispatches[TN_SRC_BOUND]++;
+			return;
+		}
+	}
+
+	if (!declared && !inferred && !shared->nr[TN_LATE] && !own->nr[TN_LATE]) {
+		set_drained(cpu, now ?: scx_bpf_now());
+	} else if (declared && overloaded(cpu, now) && !verdicts_in_force(now)) {
+		shed(cpu, dom, urgency_tier(prev_urg) == TN_DECLARED ? tctx : NULL, now);
+		if (tctx)
+			prev_urg = task_urgency(tctx, cpu, now);
+	}
+
+	cpu_ctx(cpu)->trust_until = 0;
+	served = SERVED_NONE;
+	if (declared && best_level != TN_LEVEL_EDF)
+		served = follow(cpu, dom, prev_urg, tctx ? tctx->pid : 0, now);
+	if (served == SERVED_NONE && (declared || nr_doms > 1 || tctx))
+		served = serve_tier(cpu, dom, TN_DECLARED, prev_urg);
+	if (served == SERVED_NONE && (inferred || nr_doms > 1 || tctx))
+		served = serve_tier(cpu, dom, TN_INFERRED, prev_urg);
+	if (served == SERVED_NONE) {
+		/* What is left over goes to hogs and late jobs in turn. */
+		first = cpu_ctx(cpu)->late_turn ? TN_LATE : TN_BACKGROUND;
+		second = TN_LATE + TN_BACKGROUND - first;
+		if (urgency_tier(prev_urg) == second && (shared->nr[first] | own->nr[first]))
+			prev_urg = urgency(first, ~0ULL);
+		served = serve_tier(cpu, dom, first, prev_urg);
+		if (served == SERVED_NONE)
+			served = serve_tier(cpu, dom, second, prev_urg);
+		cpu_ctx(cpu)->late_turn = first == TN_BACKGROUND;
+	}
+
+	if (served == SERVED_MOVED) {
+		this_stats()->dispatches[TN_SRC_QUEUE]++;
+	} else if (served == SERVED_FOLLOWED) {
+		return;
+	} else if (tctx && prev) {
+		u32 tier = task_tier(tctx, cpu, now);
+
+		/* The tier is being served, if not its queues. */
+		if (tier != TN_LATE) {
+			shared->served_at[bounded(tier, TN_NR_TIERS)] = now;
+			own->served_at[bounded(tier, TN_NR_TIERS)] = now;
+		}
+		scx_bpf_task_set_slice(prev, tier_slice(tier));
+	}
+}
+
+#endif /* __TEMPONET_DISPATCH_BPF_H */

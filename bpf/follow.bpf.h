@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Doing as the agent says, among jobs that wait anyway: its decision for this
+ * CPU if it is fresh, else the best of the first few by its table where it
+ * promised that any order will do, or where not all can be on time. Where it
+ * said nothing, deadlines decide (queue.bpf.h).
+ */
+#ifndef __TEMPONET_FOLLOW_BPF_H
+#define __TEMPONET_FOLLOW_BPF_H
+
+/* How far down a queue a decided task is looked for, and how many are ranked. */
+#define FOLLOW_SCAN 64
+#define RANK_FIRST 8
+
+/* The agent's, or the distilled, opinion of a job: more is better. */
+static s64 table_score(const struct task_ctx *tctx, u32 level, u64 now)
+{
+	const struct temponet_table *table = level == TN_LEVEL_DISTILLED ?
+						     &board.distilled :
+						     &board.table;
+	u32 class = tctx->criticality ? 1 : 0;
+	u32 row = class * TN_SLACK_BINS + slack_bin(slack(tctx, now));
+
+	return table->q[bounded(row * TN_WORK_BINS + work_bin(remaining(tctx)),
+				TN_CLASSES * TN_SLACK_BINS * TN_WORK_BINS)];
+}
+
+/* A declared job found no CPU. */
+static __always_inline void note_contention(struct task_struct *p, struct task_ctx *tctx, u32 queue,
+					    s32 cpu, u64 now)
+{
+	if (!agent_wanted())
+		return;
+	/* What was running and makes room is not news. */
+	if (tctx->told_job != tctx->job) {
+		tctx->told_job = tctx->job;
+		lane_released[bounded(queue / TN_NR_TIERS, NR_LANES)] = now;
+	}
+	tell_contention(p, tctx, cpu, now);
+}
+
+/* May what @cpu runs stay, though somebody is due earlier? */
+static bool trusted(s32 cpu, u64 now)
+{
+	return time_before(now, cpu_ctx(cpu)->trust_until);
+}
+
+enum taken {
+	TAKEN_NOT, /* it is not there, or may not run here */
+	TAKEN_STALE, /* it is, but with another job */
+	TAKEN,
+};
+
+/* @task of @queue (pid, and the low half of its job's number or 0 for any) runs on
+ * @cpu next. */
+__weak int take_task(u32 queue, u64 task, s32 cpu, u64 slice)
+{
+	u32 pid = task >> 32, job = task;
+	struct task_struct *p;
+	struct task_ctx *tctx;
+	int taken = TAKEN_NOT, scanned = 0;
+
+	bpf_for_each(scx_dsq, p, queue, 0) {
+		if (++scanned > FOLLOW_SCAN)
+			break;
+		if ((u32)p->pid != pid)
+			continue;
+		tctx = task_ctx(p);
+		if (!tctx || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			break;
+		if (job && (u32)tctx->job != job) {
+			taken = TAKEN_STALE;
+			break;
+		}
+		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, slice);
+		if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL_ON | cpu, 0))
+			taken = TAKEN;
+		break;
+	}
+	return taken;
+}
+
+/*
+ * The best of the first few by table: pid, and its score in the upper half. With
+ * @masked only those whom to run first keeps all before them on time.
+ */
+__weak s64 best_of_first(u32 queue, s32 cpu, u32 level, bool masked, u64 now)
+{
+	s64 best = -1, best_score = -(1LL << 40), margin = 1LL << 60;
+	struct task_struct *p;
+	struct task_ctx *tctx;
+	u64 work = 0;
+	int scanned = 0;
+
+	bpf_for_each(scx_dsq, p, queue, 0) {
+		s64 score, left;
+
+		if (++scanned > RANK_FIRST)
+			break;
+		tctx = task_ctx(p);
+		if (!tctx)
+			break;
+		left = remaining(tctx);
+		if (bpf_cpumask_test_cpu(cpu, p->cpus_ptr) && (!masked || left <= margin)) {
+			score = table_score(tctx, level, now);
+			if (score > best_score) {
+				best_score = score;
+				best = ((score + 32768) << 32) | (u32)p->pid;
+			}
+		}
+		work += left;
+		margin = MIN(margin, (s64)(tctx->deadline_at - now - work));
+	}
+	return best;
+}
+
+/* Why a decision could not be followed. */
+static void note_unfollowed(u32 pid)
+{
+	struct task_struct *p = bpf_task_from_pid(pid);
+	struct task_ctx *tctx;
+
+	if (p) {
+		tctx = task_ctx(p);
+		if (tctx && tctx->on_cpu) {
+			this_stats()->duplicate++;
+			bpf_task_release(p);
+			return;
+		}
+		bpf_task_release(p);
+	}
+	this_stats()->impossible++;
+}
+
+__weak int follow_decision(s32 cpu, u32 dom, u32 prev_pid, u64 now)
+{
+	struct temponet_decision *decision = &board.decisions[bounded(cpu, TN_MAX_CPUS)];
+	u64 task = decision->task, made_at = decision->made_at, expires = decision->expires_at;
+	u64 released = MAX(lane_released[bounded(dom, NR_LANES)],
+			   lane_released[bounded(cpu_lane(cpu), NR_LANES)]);
+	struct cpu_ctx *cpuc = cpu_ctx(cpu);
+	u32 pid = task >> 32;
+	bool used = cpuc->followed == made_at;
+	int taken;
+
+	if (!pid || !expires)
+		return SERVED_NONE;
+	cpuc->followed = made_at;
+	if (!decision_fresh(decision, released, now)) {
+		if (!used)
+			this_stats()->stale++;
+		return SERVED_NONE;
+	}
+	if (pid == prev_pid) {
+		if (!used) {
+			this_stats()->dispatches[TN_SRC_AGENT]++;
+			note_age(made_at, now);
+		}
+		cpuc->trust_until = expires;
+		return SERVED_KEEP;
+	}
+	/* It was followed, and that job is done or was pushed aside. */
+	if (used)
+		return SERVED_NONE;
+	taken = take_task(queue_id(dom, TN_DECLARED), task, cpu, TN_SLICE_JOB);
+	if (taken == TAKEN_NOT)
+		taken = take_task(queue_id(cpu_lane(cpu), TN_DECLARED), task, cpu, TN_SLICE_JOB);
+	if (taken == TAKEN) {
+		this_stats()->dispatches[TN_SRC_AGENT]++;
+		note_age(made_at, now);
+		cpuc->trust_until = expires;
+		return SERVED_FOLLOWED;
+	}
+	if (taken == TAKEN_STALE)
+		this_stats()->stale++;
+	else
+		note_unfollowed(pid);
+	return SERVED_NONE;
+}
+
+/* By table. Returns whether a job was moved. */
+__weak int follow_table(s32 cpu, u32 dom, u32 level, u64 free, u64 now)
+{
+	u32 shared = queue_id(dom, TN_DECLARED), own = queue_id(cpu_lane(cpu), TN_DECLARED);
+	u64 slice = free ? MIN(free, TN_SLICE_JOB) : TN_SLICE_JOB;
+	s64 in_shared = -1, in_own = -1;
+	bool masked = !free;
+
+	if (*queue_len(shared))
+		in_shared = best_of_first(shared, cpu, level, masked, now);
+	if (*queue_len(own))
+		in_own = best_of_first(own, cpu, level, masked, now);
+	if (in_shared < 0 && in_own < 0)
+		return SERVED_NONE;
+	if (take_task(in_own > in_shared ? own : shared, (u64)MAX(in_own, in_shared) << 32, cpu,
+		      slice) != TAKEN)
+		return SERVED_NONE;
+	this_stats()->dispatches[level == TN_LEVEL_DISTILLED ? TN_SRC_DISTILLED : TN_SRC_TABLE]++;
+	cpu_ctx(cpu)->trust_until = now + slice;
+	return SERVED_FOLLOWED;
+}
+
+/* @prev_urg: urgency of the running task, @prev_pid, if it wants to go on. */
+static int follow(s32 cpu, u32 dom, u64 prev_urg, u32 prev_pid, u64 now)
+{
+	bool goes_on = urgency_tier(prev_urg) == TN_DECLARED;
+	u32 level = current_level(now);
+	u64 free;
+	int served;
+
+	if (level == TN_LEVEL_EDF)
+		return SERVED_NONE;
+	if (level == TN_LEVEL_AGENT) {
+		served = follow_decision(cpu, dom, goes_on ? prev_pid : 0, now);
+		if (served != SERVED_NONE)
+			return served;
+	}
+	/* A running job is not put aside for a better score, only for a deadline or
+	 * by a decision. */
+	if (goes_on)
+		return SERVED_NONE;
+	if (level != TN_LEVEL_DISTILLED && !table_fresh(now))
+		return SERVED_NONE;
+	free = level == TN_LEVEL_DISTILLED ? 0 : free_for(now);
+	if (!free && !overloaded(cpu, now))
+		return SERVED_NONE;
+	return follow_table(cpu, dom, level, free, now);
+}
+
+#endif /* __TEMPONET_FOLLOW_BPF_H */

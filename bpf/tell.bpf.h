@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the agent is told: how every task with a declared deadline stands,
+ * whenever that changes while CPUs are contended. A quiet machine tells nothing.
+ */
+#ifndef __TEMPONET_TELL_BPF_H
+#define __TEMPONET_TELL_BPF_H
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, TN_RING_BYTES);
+} ring SEC(".maps");
+
+/* For the test that loses records on purpose: so many of a thousand. */
+const volatile u32 lose_permille;
+
+static u64 tell_until;
+
+static bool telling(const struct task_ctx *tctx, u64 now)
+{
+	return agent_wanted() && tctx->base == TN_DECLARED && time_before(now, tell_until);
+}
+
+static __always_inline void fill_record(struct temponet_record *record, struct task_struct *p,
+					const struct task_ctx *tctx, s32 cpu, u32 flags, u64 now)
+{
+	record->at = now;
+	record->monotonic = bpf_ktime_get_ns();
+	record->start_time = p->start_time;
+	record->release_at = tctx->release_at;
+	record->deadline_at = tctx->deadline_at;
+	record->rel_deadline_ns = tctx->rel_deadline_ns;
+	record->period_ns = tctx->period_ns;
+	record->exec_ns = tctx->exec_ns;
+	record->cost_ns = job_cost(tctx);
+	record->spread_ns = tctx->samples >= 4 ? tctx->burst_dev_ns : 0;
+	record->job = tctx->job;
+	record->pid = p->pid;
+	record->tgid = p->tgid;
+	record->cpu = cpu;
+	record->flags = flags | (pinned(p) ? TN_REC_PINNED : 0) |
+			(tctx->base == TN_DECLARED ? TN_REC_DECLARED : 0);
+	record->criticality = tctx->criticality;
+	record->reserved = 0;
+	__builtin_memcpy(record->comm, p->comm, sizeof(record->comm));
+	/* On a kernel for fewer CPUs the mask is shorter than what is read here;
+	 * the agent knows how many CPUs there are. */
+	if (bpf_probe_read_kernel(record->allowed, sizeof(record->allowed), p->cpus_ptr))
+		__builtin_memset(record->allowed, 0xff, sizeof(record->allowed));
+}
+
+/* @bell: wake the agent, unless it said that it is not to be. */
+static __always_inline void tell(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u32 flags,
+				 bool bell, u64 now)
+{
+	struct temponet_record *record;
+	u64 wake = BPF_RB_NO_WAKEUP;
+
+	if (lose_permille && bpf_get_prandom_u32() % 1000 < lose_permille)
+		record = NULL;
+	else
+		record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
+	if (!record) {
+		__sync_fetch_and_add(&board.untold, 1);
+		this_stats()->untold++;
+		return;
+	}
+	fill_record(record, p, tctx, cpu, flags, now);
+	this_stats()->told++;
+	if (bell && !time_before(now, MIN(board.ring_after, now + TN_AGENT_LATE))) {
+		wake = BPF_RB_FORCE_WAKEUP;
+		this_stats()->rung++;
+		if (!rung_at)
+			rung_at = now;
+	}
+	bpf_ringbuf_submit(record, wake);
+}
+
+/* The task's standing has changed. */
+static __always_inline void tell_change(struct task_struct *p, struct task_ctx *tctx, s32 cpu,
+					u32 flags, u64 now)
+{
+	if (telling(tctx, now))
+		tell(p, tctx, cpu, flags, false, now);
+}
+
+/* A declared job found no CPU: this is what the agent is for. */
+static __always_inline void tell_contention(struct task_struct *p, struct task_ctx *tctx, s32 cpu,
+					    u64 now)
+{
+	u32 flags = TN_REC_RUNNABLE;
+
+	if (!agent_wanted())
+		return;
+	if (!time_before(now, tell_until))
+		flags |= TN_REC_FIRST;
+	tell_until = now + TN_TELL_FOR;
+	tell(p, tctx, cpu, flags, true, now);
+}
+
+/* The kernel's truth about all of them, for an agent that lost the thread. */
+SEC("iter/task")
+int tell_all(struct bpf_iter__task *ctx)
+{
+	struct temponet_record record = {};
+	struct task_struct *p = ctx->task;
+	struct task_ctx *tctx;
+	u32 flags = 0;
+
+	if (!p)
+		return 0;
+	tctx = task_ctx(p);
+	if (!tctx || tctx->base != TN_DECLARED)
+		return 0;
+	if (tctx->sleep == AWAKE)
+		flags |= TN_REC_RUNNABLE;
+	if (tctx->on_cpu)
+		flags |= TN_REC_RUNNING;
+	/* Not every kernel lets an iterator read our clock: the other one tells. */
+	fill_record(&record, p, tctx, tctx->cpu, flags, 0);
+	bpf_seq_write(ctx->meta->seq, &record, sizeof(record));
+	return 0;
+}
+
+#endif /* __TEMPONET_TELL_BPF_H */

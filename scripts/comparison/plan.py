@@ -1,0 +1,124 @@
+"""What the guest is to do, as a script for it, and the guest that does it."""
+
+import os
+import pathlib
+import random
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+
+import workload
+from schedulers import scheduler_named
+
+SCRIPTS = pathlib.Path(__file__).resolve().parent.parent
+
+
+def run_name(scheduler, repeat):
+    return f"{scheduler}.{repeat}"
+
+
+def delay_s(options):
+    """Before its first job every rt-app thread sleeps so long: time to declare
+    deadlines."""
+    return 3 + (0 if options.by_rule else len(options.tasks) // 6)
+
+
+def offsets_us(options, repeat):
+    """The first repeat releases all tasks at once: the worst case."""
+    chance = random.Random(options.seed * 1000 + repeat)
+    return [chance.randrange(task.period_us) if repeat else 0 for task in options.tasks]
+
+
+def stretch(options):
+    """By how much declared runtimes exceed the calibrated ones. The vCPUs of an
+    icount guest share one clock, and not quite evenly: where N are busy a job
+    takes between 0.85 N and 1.3 N times as long."""
+    return options.stretch or (1 if options.pin and not options.hogs else 1.3 * options.cpus)
+
+
+def rt_call(options, name, repeat, folder):
+    scheduler, run = scheduler_named(name), run_name(name, repeat)
+    cpus = 1 if options.pin else options.cpus
+    if scheduler.policy == "SCHED_DEADLINE" and not scheduler.forced:
+        runtimes_us = workload.deadline_runtimes_us(options.tasks, stretch(options), cpus)
+    else:
+        runtimes_us = workload.declared_runtimes_us(options.tasks, stretch(options))
+    delay = delay_s(options)
+    text = workload.rtapp_file(
+        options.tasks, scheduler.policy, delay * 1_000_000, options.seconds + 1, offsets_us(options, repeat), runtimes_us
+    )
+    (folder / f"{run}.json").write_text(text)
+    launch, hints = scheduler.launch, []
+    if scheduler.declares and options.by_rule:
+        (folder / "rules.toml").write_text(workload.rules_file(options.tasks, runtimes_us))
+        launch += " --rules /plan/rules.toml"
+    elif scheduler.declares:
+        for i, task in enumerate(options.tasks):
+            hints.append(f"{workload.thread_name(i, task)}:{runtimes_us[i]}:{task.period_us}:{task.period_us}")
+    mask = str(options.cpus - 1) if options.pin else f"0-{options.cpus - 1}"
+    admission = "forced" if scheduler.forced else "default"
+    return ["run", "rt", run, launch, f"/plan/{run}.json", mask, admission, str(options.hogs), str(delay), *hints]
+
+
+def call(options, name, repeat, folder):
+    if options.kind == "rt":
+        return rt_call(options, name, repeat, folder)
+    scheduler = scheduler_named(name)
+    line = ["run", options.kind, run_name(name, repeat), scheduler.launch]
+    if options.kind == "throughput":
+        return line + [str(options.cpus), str(options.seconds)]
+    line += [str(options.cpus), str(options.cpus), str(options.seconds), "2000"]
+    return line + (["200:1000:2000"] if scheduler.declares else [])
+
+
+def write_plan(options, repeats, folder):
+    lines = [". /plan/measure.sh"]
+    if options.kind == "rt":
+        lines.append("calibrate")
+    for repeat in repeats:
+        lines += [shlex.join(call(options, name, repeat, folder)) for name in options.schedulers]
+    (folder / "plan.sh").write_text("\n".join(lines) + "\n")
+    shutil.copy(SCRIPTS / "guest" / "measure.sh", folder)
+
+
+def onnxruntime():
+    """ONNX Runtime and what it is linked with, as scripts/vm takes files along."""
+    library = os.environ.get("ORT_DYLIB_PATH")
+    if not library:
+        done = subprocess.run([SCRIPTS / "setup.sh", "ort"], stdout=subprocess.PIPE, text=True, check=True)
+        library = done.stdout.strip()
+    linked = subprocess.run(["ldd", library], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return [f"{library}:/usr/lib/libonnxruntime.so"] + re.findall(r"=> (/\S+)", linked)
+
+
+def host_seconds(options, repeats):
+    """Far more than it takes, even on a busy host; floats are slow in a guest."""
+    each = options.seconds + (delay_s(options) + 3 if options.kind == "rt" else 3)
+    infers = any(scheduler_named(name).infers for name in options.schedulers)
+    return 300 + (40 if infers else 8) * each * len(options.schedulers) * len(repeats)
+
+
+class GuestFailed(Exception):
+    pass
+
+
+def boot(options, repeats, folder, out):
+    """Runs the plan in the guest; each line it prints is a run that starts."""
+    command = [SCRIPTS / "vm", "--mode", "icount", "--kernel", options.kernel, "--cpus", str(options.cpus), "--mem", options.mem]
+    command += ["--timeout", str(host_seconds(options, repeats)), "--out", out, "--add", f"{folder}:/plan"]
+    schedulers = [scheduler_named(name) for name in options.schedulers]
+    if options.no_fma or any(s.infers for s in schedulers):
+        command.append("--no-fma")
+    if any(s.runtime for s in schedulers):
+        for add in onnxruntime():
+            command += ["--add", add if ":" in add else f"{add}:{add}"]
+    if options.program:
+        command += ["--program", options.program]
+    total = len(options.schedulers) * len(repeats)
+    with subprocess.Popen(command + ["--", "bash", "/plan/plan.sh"], stdout=subprocess.PIPE, text=True) as guest:
+        for number, line in enumerate(guest.stdout, 1):
+            print(f"compare: {options.case}: run {number} of {total}: {line.strip()}", file=sys.stderr)
+    if guest.returncode:
+        raise GuestFailed(f"the guest ended with status {guest.returncode}")

@@ -1,0 +1,573 @@
+//! The agent's thread: wakes when the BPF half rings, brings its mirror up to
+//! date, decides, writes the board, and sleeps again.
+
+use std::io::{self, Read};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{sync_channel, Receiver, SyncSender, TryRecvError};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use anyhow::{Context, Result};
+use libbpf_rs::{Iter, Link, MapHandle, RingBufferBuilder};
+use log::{error, warn};
+
+use super::allocations;
+use super::board::{Board, Verdict};
+use super::brain::Brain;
+use super::gauges::{Endangered, Gauges, ENDANGERED};
+use super::mirror::Mirror;
+use super::record::{Record, RECORD_LEN};
+use crate::policy::CpuMask;
+
+const MS: i64 = 1_000_000;
+/// No decision follows another sooner.
+const LEAST_INTERVAL: i64 = MS;
+/// With jobs waiting, none follows later, whatever the budget: verdicts would expire.
+const MOST_INTERVAL: i64 = 400 * MS;
+/// What was said of tasks stands for so long.
+const VERDICT_FOR: i64 = 1500 * MS;
+/// And a decision for a CPU for at most so long.
+const DECISION_FOR: i64 = 50 * MS;
+/// Resynchronisations are at least so far apart.
+const RESYNC_EVERY: i64 = 20 * MS;
+/// Faults are asked for once in so many rounds: that is a call into the kernel.
+const FAULTS_EVERY: u64 = 16;
+
+/// What the thread works with.
+pub struct Senses {
+    pub ring: MapHandle,
+    pub board: Board,
+    /// The program that tells of all declared tasks.
+    pub truth: Link,
+}
+
+pub struct Settings {
+    pub cpus: CpuMask,
+    /// Share of one CPU.
+    pub budget: f64,
+    /// For tests: publish nonsense, or nothing.
+    pub misbehave: Misbehaviour,
+}
+
+/// How an agent can go wrong, for the tests that let it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Misbehaviour {
+    #[default]
+    None,
+    /// Random decisions, verdicts, tables and times
+    Garbage,
+    /// Wakes up and says nothing, not even that it lives
+    Silence,
+    /// Does not read the ring for seconds at a time
+    Deaf,
+}
+
+/// The thread, from outside.
+pub struct Agent {
+    thread: Option<JoinHandle<()>>,
+    stop: Arc<AtomicBool>,
+    doorbell: Arc<OwnedFd>,
+    brains: SyncSender<Brain>,
+}
+
+impl Agent {
+    /// Starts it; it is ready to be rung for when this returns.
+    pub fn start(
+        mut brain: Brain,
+        senses: Senses,
+        settings: Settings,
+        gauges: Arc<Gauges>,
+    ) -> Result<Agent> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let doorbell = Arc::new(event_fd().context("cannot make an event descriptor")?);
+        let (brains, new_brains) = sync_channel(1);
+        if !brain.introduce(&senses.board) {
+            warn!("the model has more bins than the BPF half has room for: it decides, but its values are not tabled");
+        }
+        let (ready, is_ready) = sync_channel(1);
+        let (stop_there, doorbell_there) = (stop.clone(), doorbell.clone());
+        let thread = std::thread::Builder::new()
+            .name("tn-agent".into())
+            .spawn(move || {
+                let mut control = Control {
+                    brain,
+                    mirror: Mirror::new(),
+                    truth: senses.truth,
+                    board: senses.board,
+                    settings,
+                    gauges,
+                    new_brains,
+                    buffer: vec![0; 256 * RECORD_LEN],
+                    records: Vec::with_capacity(1024),
+                    rounds: Rounds::default(),
+                    chance: 0x9E37_79B9_7F4A_7C15,
+                };
+                control.warm_up();
+                let _ = ready.send(());
+                if let Err(e) = control.run(&senses.ring, &stop_there, &doorbell_there) {
+                    error!("the agent gave up, deadlines decide: {e:#}");
+                }
+            })
+            .context("cannot start the agent's thread")?;
+        let _ = is_ready.recv();
+        Ok(Agent {
+            thread: Some(thread),
+            stop,
+            doorbell,
+            brains,
+        })
+    }
+
+    /// Another model from the next decision on.
+    pub fn swap(&self, brain: Brain) {
+        // A full channel: one is already on its way, and the later is dropped.
+        if self.brains.try_send(brain).is_err() {
+            warn!("a model is being taken over already: try again");
+        }
+        self.ring();
+    }
+
+    fn ring(&self) {
+        let one = 1u64.to_ne_bytes();
+        // SAFETY: eight bytes of our own to a descriptor of our own. It can only
+        // fail when the counter is full, and then the thread is rung for anyway.
+        unsafe { libc::write(self.doorbell.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.ring();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What it remembers from round to round.
+#[derive(Default)]
+struct Rounds {
+    count: u64,
+    untold: u64,
+    resync_wanted: bool,
+    resynced_at: i64,
+    decided_at: i64,
+    /// Running means of what a round and a decision take.
+    cost_ns: i64,
+    decision_ns: i64,
+    /// Jobs wait, so there will be something to decide.
+    contended: bool,
+    heard: bool,
+    allocations: u64,
+    faults: u64,
+    said: usize,
+}
+
+struct Control {
+    brain: Brain,
+    mirror: Mirror,
+    truth: Link,
+    board: Board,
+    settings: Settings,
+    gauges: Arc<Gauges>,
+    new_brains: Receiver<Brain>,
+    buffer: Vec<u8>,
+    records: Vec<Record>,
+    rounds: Rounds,
+    chance: u64,
+}
+
+impl Control {
+    fn warm_up(&mut self) {
+        self.resync();
+        if let Ok(mut list) = self.gauges.endangered.lock() {
+            list.reserve(ENDANGERED);
+        }
+        self.introduce_identity();
+        self.rounds.allocations = allocations::count();
+        self.rounds.faults = page_faults();
+    }
+
+    fn introduce_identity(&self) {
+        if let Ok(mut identity) = self.gauges.identity.lock() {
+            identity.clone_from(self.brain.identity());
+        }
+    }
+
+    fn run(&mut self, ring: &MapHandle, stop: &AtomicBool, doorbell: &OwnedFd) -> Result<()> {
+        let inbox = std::cell::RefCell::new(Inbox::default());
+        let mut builder = RingBufferBuilder::new();
+        builder.add(ring, |bytes| {
+            let mut inbox = inbox.borrow_mut();
+            match Record::read(bytes) {
+                Some(record) => inbox.push(record),
+                None => inbox.bad += 1,
+            }
+            0
+        })?;
+        let ring = builder.build()?;
+        while !stop.load(Ordering::Relaxed) {
+            wait(ring.epoll_fd(), doorbell, self.patience())?;
+            let began = (monotonic(), thread_cpu());
+            self.take_new_brain();
+            if self.settings.misbehave == Misbehaviour::Deaf {
+                std::thread::sleep(std::time::Duration::from_millis(1500));
+            }
+            loop {
+                let read = ring.consume_raw_n(Inbox::ROOM);
+                self.read_inbox(&mut inbox.borrow_mut());
+                if read < Inbox::ROOM as i32 {
+                    break;
+                }
+            }
+            self.round(began.0);
+            self.account(began.1);
+        }
+        Ok(())
+    }
+
+    /// How long to sleep if nobody rings: for ever where nothing waits.
+    fn patience(&self) -> Option<i64> {
+        let since = monotonic() - self.rounds.decided_at;
+        self.rounds
+            .contended
+            .then(|| (self.interval() - since).max(LEAST_INTERVAL / 4))
+    }
+
+    /// Time from one decision to the next that the budget pays for.
+    fn interval(&self) -> i64 {
+        let affordable = self.rounds.cost_ns as f64 / self.settings.budget.max(1e-3);
+        (affordable as i64).clamp(LEAST_INTERVAL, MOST_INTERVAL)
+    }
+
+    fn take_new_brain(&mut self) {
+        match self.new_brains.try_recv() {
+            Ok(mut brain) => {
+                if !brain.introduce(&self.board) {
+                    warn!("the new model has too many bins for the BPF half: its values are not tabled");
+                }
+                self.brain = brain;
+                self.introduce_identity();
+                Gauges::add(&self.gauges.swaps, 1);
+                self.rounds.allocations = allocations::count();
+            }
+            Err(TryRecvError::Empty | TryRecvError::Disconnected) => {}
+        }
+    }
+
+    fn read_inbox(&mut self, inbox: &mut Inbox) {
+        for record in &inbox.records[..inbox.len] {
+            self.rounds.resync_wanted |= record.first;
+            self.mirror.apply(record);
+        }
+        self.rounds.heard |= inbox.len > 0;
+        Gauges::add(&self.gauges.records, inbox.len as u64);
+        Gauges::add(&self.gauges.bad_records, inbox.bad);
+        inbox.len = 0;
+        inbox.bad = 0;
+    }
+
+    fn round(&mut self, began: i64) {
+        self.rounds.count += 1;
+        Gauges::add(&self.gauges.wakeups, 1);
+        let untold = self.board.untold();
+        self.rounds.resync_wanted |= untold != self.rounds.untold;
+        self.rounds.untold = untold;
+        if self.rounds.resync_wanted && began - self.rounds.resynced_at >= RESYNC_EVERY {
+            self.resync();
+        }
+        match self.settings.misbehave {
+            Misbehaviour::Silence => return,
+            Misbehaviour::Garbage => return self.publish_garbage(),
+            Misbehaviour::None | Misbehaviour::Deaf => {}
+        }
+        let now = monotonic();
+        self.board.heartbeat(self.mirror.kernel_time(now) + 1);
+        let due = now - self.rounds.decided_at >= self.interval() - LEAST_INTERVAL / 4;
+        if due && (self.rounds.heard || self.rounds.contended) {
+            self.decide(began);
+        }
+    }
+
+    fn resync(&mut self) {
+        let since = monotonic();
+        self.rounds.resynced_at = since;
+        if let Err(e) = self.read_truth() {
+            warn!("cannot read how the tasks stand: {e}");
+            return;
+        }
+        self.rounds.resync_wanted = false;
+        let repair = self.mirror.resync(&self.records, since);
+        Gauges::add(&self.gauges.resyncs, 1);
+        let repaired = repair.missing + repair.wrong + repair.ghosts;
+        Gauges::add(&self.gauges.repaired, repaired);
+        Gauges::set(&self.gauges.overflow, self.mirror.overflow());
+    }
+
+    fn read_truth(&mut self) -> io::Result<()> {
+        self.records.clear();
+        let mut tasks = Iter::new(&self.truth).map_err(io::Error::other)?;
+        let mut filled = 0;
+        loop {
+            let read = match tasks.read(&mut self.buffer[filled..]) {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                read => read?,
+            };
+            if read == 0 {
+                return Ok(());
+            }
+            filled += read;
+            let whole = filled - filled % RECORD_LEN;
+            for bytes in self.buffer[..whole].chunks_exact(RECORD_LEN) {
+                match Record::read(bytes) {
+                    Some(record) => self.records.push(record),
+                    None => Gauges::add(&self.gauges.bad_records, 1),
+                }
+            }
+            self.buffer.copy_within(whole..filled, 0);
+            filled -= whole;
+        }
+    }
+
+    fn decide(&mut self, began: i64) {
+        let interval = self.interval();
+        let made = self.mirror.kernel_time(monotonic());
+        // It will land when it is made: that is the situation it has to fit.
+        let effect = made + self.rounds.decision_ns;
+        let cpus = self.settings.cpus;
+        let situation = self.mirror.situation(effect, interval, cpus);
+        let hold = situation.hold_ns;
+        let decision = self.brain.decide(&situation);
+
+        let expires = effect + hold.min(DECISION_FOR);
+        for cpu in cpus.iter() {
+            match decision.assignment.job_on(cpu) {
+                Some(job) => {
+                    let task = &self.mirror.task_of_job(job).record;
+                    self.board.decide(cpu, task.pid, task.job, made, expires);
+                }
+                None => self.board.withdraw(cpu),
+            }
+        }
+        let verdict = decision.verdict;
+        let free = if verdict.may_idle && verdict.feasible {
+            effect + hold.min(DECISION_FOR)
+        } else {
+            0
+        };
+        self.board.free_until(free);
+        self.gauges.feasible.store(verdict.feasible, Ordering::Relaxed);
+        self.gauges.overloaded.store(verdict.overloaded, Ordering::Relaxed);
+        self.gauges.burst.store(decision.burst, Ordering::Relaxed);
+        let contended = self.mirror.pending() > cpus.count();
+
+        let until = effect + VERDICT_FOR;
+        let mut given_up = 0;
+        for (place, task) in self.mirror.upcoming_tasks().enumerate() {
+            let keeps = self.brain.keeps_task(place);
+            given_up += u64::from(!keeps);
+            let verdict = if keeps { Verdict::Keep } else { Verdict::GiveUp };
+            self.board.judge(task.record.pid, verdict, until);
+        }
+        self.board.verdicts_until(until);
+        if let Some(took) = self.brain.inference_ns() {
+            self.brain.publish_values(&self.board);
+            self.board.table_until(until);
+            self.gauges.inference.note(took);
+            Gauges::add(&self.gauges.inferences, 1);
+        }
+
+        let done = monotonic();
+        self.board.heartbeat(self.mirror.kernel_time(done));
+        self.board.ring_after(self.mirror.kernel_time(done + interval));
+        Gauges::add(&self.gauges.decisions, 1);
+        Gauges::set(&self.gauges.given_up, given_up);
+        Gauges::set(&self.gauges.tasks, self.mirror.tasks().len() as u64);
+        Gauges::set(&self.gauges.interval_ns, interval as u64);
+        self.gauges.latency.note(done - began);
+        self.rounds.decision_ns += (self.mirror.kernel_time(done) - made - self.rounds.decision_ns) / 8;
+        self.rounds.decided_at = done;
+        self.rounds.contended = contended;
+        self.rounds.heard = false;
+        self.show_endangered(effect);
+    }
+
+    /// Once in a while, for those who watch: the jobs with the least slack.
+    fn show_endangered(&mut self, now_ns: i64) {
+        const EVERY: usize = 16;
+        self.rounds.said += 1;
+        if self.rounds.said % EVERY != 1 {
+            return;
+        }
+        let Ok(mut list) = self.gauges.endangered.try_lock() else {
+            return;
+        };
+        list.clear();
+        for (place, task) in self.mirror.upcoming_tasks().enumerate() {
+            if !task.record.runnable {
+                continue;
+            }
+            let remaining_ns = task.remaining_ns(now_ns);
+            let row = Endangered {
+                pid: task.record.pid,
+                comm: task.record.comm,
+                slack_ns: task.record.deadline_ns - now_ns - remaining_ns,
+                remaining_ns,
+                deadline_in_ns: task.record.deadline_ns - now_ns,
+                criticality: task.record.criticality,
+                kept: self.brain.keeps_task(place),
+            };
+            let at = list.partition_point(|other| other.slack_ns <= row.slack_ns);
+            if at < ENDANGERED {
+                list.truncate(ENDANGERED - 1);
+                list.insert(at, row);
+            }
+        }
+    }
+
+    fn publish_garbage(&mut self) {
+        let mut draw = || {
+            self.chance ^= self.chance << 13;
+            self.chance ^= self.chance >> 7;
+            self.chance ^= self.chance << 17;
+            self.chance
+        };
+        let now = self.mirror.kernel_time(monotonic());
+        for cpu in self.settings.cpus.iter() {
+            let pid = (draw() % 2000) as u32;
+            let (made, expires) = (draw() as i64, now.wrapping_add(draw() as i64 >> 36));
+            self.board.decide(cpu, pid, draw(), made, expires);
+        }
+        for _ in 0..64 {
+            let pid = (draw() % 2000) as u32;
+            let verdict = if draw() % 2 == 0 { Verdict::Keep } else { Verdict::GiveUp };
+            self.board.judge(pid, verdict, now.wrapping_add(draw() as i64 >> 33));
+            let cell = super::board::Cell {
+                class: draw() as usize % 2,
+                slack: draw() as usize % 64,
+                work: draw() as usize % 32,
+            };
+            self.board.value(cell, draw() as i16);
+        }
+        for write in [Board::free_until, Board::verdicts_until, Board::table_until] {
+            write(&self.board, now.wrapping_add(draw() as i64 >> 34));
+        }
+        self.board.ring_after(draw() as i64);
+        self.board.heartbeat(draw() as i64);
+        self.rounds.decided_at = monotonic();
+    }
+
+    fn account(&mut self, cpu_before: i64) {
+        let cost = thread_cpu() - cpu_before;
+        Gauges::add(&self.gauges.cpu_ns, cost.max(0) as u64);
+        self.rounds.cost_ns += (cost - self.rounds.cost_ns) / 8;
+        let made = allocations::count() - self.rounds.allocations;
+        Gauges::set(&self.gauges.allocations, made);
+        if self.rounds.count.is_multiple_of(FAULTS_EVERY) {
+            let faults = page_faults() - self.rounds.faults;
+            Gauges::set(&self.gauges.page_faults, faults);
+        }
+    }
+}
+
+/// Records on their way from the ring to the mirror.
+struct Inbox {
+    records: Box<[Record; Inbox::ROOM]>,
+    len: usize,
+    bad: u64,
+}
+
+impl Inbox {
+    const ROOM: usize = 64;
+
+    fn push(&mut self, record: Record) {
+        // The ring hands over no more than ROOM at a time.
+        if let Some(slot) = self.records.get_mut(self.len) {
+            *slot = record;
+            self.len += 1;
+        }
+    }
+}
+
+impl Default for Inbox {
+    fn default() -> Inbox {
+        Inbox {
+            records: Box::new([Record::EMPTY; Inbox::ROOM]),
+            len: 0,
+            bad: 0,
+        }
+    }
+}
+
+fn event_fd() -> io::Result<OwnedFd> {
+    // SAFETY: a plain call; the descriptor it returns is ours alone.
+    let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: as above.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Until the ring or the bell rings, or `patience` nanoseconds.
+fn wait(ring: i32, bell: &OwnedFd, patience: Option<i64>) -> io::Result<()> {
+    let poll = |fd| libc::pollfd {
+        fd,
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    let mut fds = [poll(ring), poll(bell.as_raw_fd())];
+    let time = patience.map(|ns| libc::timespec {
+        tv_sec: ns / 1_000_000_000,
+        tv_nsec: ns % 1_000_000_000,
+    });
+    let timeout = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: both arguments point to values that live through the call.
+    let ready = unsafe { libc::ppoll(fds.as_mut_ptr(), 2, timeout, std::ptr::null()) };
+    if ready < 0 {
+        let error = io::Error::last_os_error();
+        return if error.kind() == io::ErrorKind::Interrupted {
+            Ok(())
+        } else {
+            Err(error)
+        };
+    }
+    if fds[1].revents != 0 {
+        let mut count = [0u8; 8];
+        // SAFETY: eight bytes of our own; it was readable, and does not block.
+        unsafe { libc::read(bell.as_raw_fd(), count.as_mut_ptr().cast(), 8) };
+    }
+    Ok(())
+}
+
+fn clock(id: libc::clockid_t) -> i64 {
+    let mut time = MaybeUninit::<libc::timespec>::zeroed();
+    // SAFETY: the kernel fills in the struct; these clocks are always there.
+    let time = unsafe {
+        libc::clock_gettime(id, time.as_mut_ptr());
+        time.assume_init()
+    };
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
+}
+
+fn monotonic() -> i64 {
+    clock(libc::CLOCK_MONOTONIC)
+}
+
+fn thread_cpu() -> i64 {
+    clock(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// Of this thread so far.
+fn page_faults() -> u64 {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the kernel fills in the struct; zeroes are a valid value of it.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    (usage.ru_minflt + usage.ru_majflt) as u64
+}

@@ -1,0 +1,382 @@
+//! The agent's picture of the declared tasks: kept by records, put right by the
+//! kernel's truth whenever a record may have been lost.
+
+use std::collections::HashMap;
+
+use super::record::Record;
+use crate::policy::{make_way, CpuMask, Job, Situation, Upcoming};
+
+/// More declared tasks than this are left to the BPF half alone.
+const MOST_TASKS: usize = 4096;
+/// A task that released nothing for so many periods has stopped asking.
+const SILENT_PERIODS: i64 = 3;
+
+/// A task and how it stood when last heard of.
+#[derive(Debug, Clone, Copy)]
+pub struct Tracked {
+    pub record: Record,
+    /// When that was, on the clock of the BPF half.
+    at_ns: i64,
+    /// In the round of the last resynchronisation.
+    confirmed: bool,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Repair {
+    /// Tasks that were missing, wrong, or no longer there.
+    pub missing: u64,
+    pub wrong: u64,
+    pub ghosts: u64,
+}
+
+/// All of them. After the first few tasks nothing here allocates.
+pub struct Mirror {
+    tasks: Vec<Tracked>,
+    place_of: HashMap<u32, usize>,
+    /// The BPF half's clock minus the monotonic one.
+    offset_ns: i64,
+    overflow: u64,
+    jobs: Vec<Job>,
+    upcoming: Vec<Upcoming>,
+    /// Places of the situation's jobs and upcoming releases.
+    job_places: Vec<u32>,
+    upcoming_places: Vec<u32>,
+}
+
+impl Default for Mirror {
+    fn default() -> Mirror {
+        Mirror::new()
+    }
+}
+
+impl Mirror {
+    pub fn new() -> Mirror {
+        Mirror {
+            tasks: Vec::with_capacity(MOST_TASKS),
+            place_of: HashMap::with_capacity(2 * MOST_TASKS),
+            offset_ns: 0,
+            overflow: 0,
+            jobs: Vec::with_capacity(MOST_TASKS),
+            upcoming: Vec::with_capacity(MOST_TASKS),
+            job_places: Vec::with_capacity(MOST_TASKS),
+            upcoming_places: Vec::with_capacity(MOST_TASKS),
+        }
+    }
+
+    pub fn tasks(&self) -> &[Tracked] {
+        &self.tasks
+    }
+
+    /// Tasks that found no place.
+    pub fn overflow(&self) -> u64 {
+        self.overflow
+    }
+
+    /// The moment of the BPF half's clock that the monotonic one calls `monotonic_ns`.
+    pub fn kernel_time(&self, monotonic_ns: i64) -> i64 {
+        monotonic_ns + self.offset_ns
+    }
+
+    /// Takes note of a record from the ring.
+    pub fn apply(&mut self, record: &Record) {
+        if record.at_ns != 0 {
+            self.offset_ns = record.at_ns - record.monotonic_ns;
+        }
+        let at_ns = record.monotonic_ns + self.offset_ns;
+        let known = self.place_of.get(&record.pid).copied();
+        if let Some(place) = known {
+            let tracked = &self.tasks[place];
+            // Records of two CPUs may overtake each other, and a pid comes again.
+            if record.start_time < tracked.record.start_time
+                || record.start_time == tracked.record.start_time && at_ns < tracked.at_ns
+            {
+                return;
+            }
+        }
+        match (known, record.gone) {
+            (Some(place), true) => self.remove(place),
+            (None, true) => {}
+            (Some(place), false) => self.tasks[place] = Tracked::new(record, at_ns),
+            (None, false) => self.add(record, at_ns),
+        }
+    }
+
+    /// Puts everything right by the kernel's truth, all declared tasks of which were
+    /// read after the moment `since_ns` (monotonic), and says what was not.
+    pub fn resync(&mut self, truth: &[Record], since_ns: i64) -> Repair {
+        let mut repair = Repair::default();
+        let since = self.kernel_time(since_ns);
+        for tracked in &mut self.tasks {
+            tracked.confirmed = false;
+        }
+        for record in truth.iter().filter(|record| !record.gone) {
+            let at_ns = record.monotonic_ns + self.offset_ns;
+            match self.place_of.get(&record.pid).copied() {
+                None => {
+                    repair.missing += 1;
+                    self.add(record, at_ns);
+                }
+                Some(place) => {
+                    let tracked = &mut self.tasks[place];
+                    if tracked.disagrees(record) {
+                        repair.wrong += 1;
+                    }
+                    *tracked = Tracked::new(record, at_ns.max(tracked.at_ns));
+                }
+            }
+        }
+        let mut place = 0;
+        while place < self.tasks.len() {
+            // One that was heard of while the truth was being read is no ghost.
+            if self.tasks[place].confirmed || self.tasks[place].at_ns > since {
+                place += 1;
+            } else {
+                repair.ghosts += 1;
+                self.remove(place);
+            }
+        }
+        repair
+    }
+
+    fn add(&mut self, record: &Record, at_ns: i64) {
+        if self.tasks.len() >= MOST_TASKS {
+            self.overflow += 1;
+            return;
+        }
+        self.place_of.insert(record.pid, self.tasks.len());
+        self.tasks.push(Tracked::new(record, at_ns));
+    }
+
+    fn remove(&mut self, place: usize) {
+        let gone = self.tasks.swap_remove(place);
+        self.place_of.remove(&gone.record.pid);
+        if let Some(moved) = self.tasks.get(place) {
+            self.place_of.insert(moved.record.pid, place);
+        }
+    }
+
+    /// What a decision that takes effect at `now_ns` (the BPF half's clock) is about.
+    /// `interval_ns` is how long it will be before the next one.
+    pub fn situation(&mut self, now_ns: i64, interval_ns: i64, cpus: CpuMask) -> Situation<'_> {
+        self.jobs.clear();
+        self.upcoming.clear();
+        self.job_places.clear();
+        self.upcoming_places.clear();
+        for (place, tracked) in self.tasks.iter().enumerate() {
+            let job = tracked.job(now_ns);
+            let mut next = tracked.next();
+            if let Some(job) = job {
+                next.pending = Some(self.jobs.len() as u32);
+                next.queue_behind(now_ns);
+                self.jobs.push(job);
+                self.job_places.push(place as u32);
+            } else if now_ns - next.release_ns > SILENT_PERIODS * next.period_ns {
+                continue;
+            }
+            self.upcoming.push(next);
+            self.upcoming_places.push(place as u32);
+        }
+        make_way(&mut self.jobs, &self.upcoming, now_ns);
+        let releases = self.upcoming.iter().map(|next| next.release_ns);
+        let event = releases.filter(|&at| at > now_ns).min();
+        Situation {
+            now_ns,
+            jobs: &self.jobs,
+            upcoming: &self.upcoming,
+            cpus,
+            hold_ns: hold_ns(event.map(|at| at - now_ns), cpus.count(), interval_ns),
+        }
+    }
+
+    /// The task of the last situation's job.
+    pub fn task_of_job(&self, job: usize) -> &Tracked {
+        &self.tasks[self.job_places[job] as usize]
+    }
+
+    /// The tasks of the last situation's upcoming releases, in their order.
+    pub fn upcoming_tasks(&self) -> impl Iterator<Item = &Tracked> {
+        let places = self.upcoming_places.iter();
+        places.map(|&place| &self.tasks[place as usize])
+    }
+
+    /// How many of the last situation's jobs there were.
+    pub fn pending(&self) -> usize {
+        self.jobs.len()
+    }
+}
+
+/// How long a decision stands: on one CPU to the next release, which calls for a
+/// new one anyway; on several to the next decision.
+fn hold_ns(event_ns: Option<i64>, cpus: usize, interval_ns: i64) -> i64 {
+    const TICK: i64 = 1_000_000;
+    const LONGEST: i64 = 100_000_000;
+    let event = event_ns.unwrap_or(LONGEST).clamp(1, LONGEST);
+    match cpus {
+        0 | 1 => event,
+        _ => event.min(interval_ns.max(TICK)),
+    }
+}
+
+impl Tracked {
+    fn new(record: &Record, at_ns: i64) -> Tracked {
+        Tracked {
+            record: *record,
+            at_ns,
+            confirmed: true,
+        }
+    }
+
+    /// What a lost record would have changed for good.
+    fn disagrees(&self, truth: &Record) -> bool {
+        let known = &self.record;
+        known.start_time != truth.start_time
+            || known.job != truth.job
+            || known.runnable != truth.runnable
+            || known.deadline_ns != truth.deadline_ns
+            || known.period_ns != truth.period_ns
+    }
+
+    pub fn remaining_ns(&self, now_ns: i64) -> i64 {
+        let since = if self.record.running {
+            (now_ns - self.at_ns).max(0)
+        } else {
+            0
+        };
+        (self.record.cost_ns - self.record.executed_ns - since).max(1)
+    }
+
+    fn job(&self, now_ns: i64) -> Option<Job> {
+        let record = &self.record;
+        record.runnable.then(|| Job {
+            deadline_ns: record.deadline_ns,
+            remaining_ns: self.remaining_ns(now_ns),
+            spread_ns: record.spread_ns,
+            criticality: record.criticality,
+            last_cpu: Some(record.cpu),
+            allowed: record.allowed,
+        })
+    }
+
+    fn next(&self) -> Upcoming {
+        let record = &self.record;
+        Upcoming {
+            release_ns: record.release_ns + record.period_ns,
+            deadline_ns: record.relative_deadline_ns,
+            runtime_ns: record.cost_ns,
+            period_ns: record.period_ns,
+            spread_ns: record.spread_ns,
+            criticality: record.criticality,
+            allowed: record.allowed,
+            pending: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::tests::{bytes, raw};
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+
+    fn record(pid: u32) -> Record {
+        Record::read(&bytes(&raw(pid))).unwrap()
+    }
+
+    #[test]
+    fn older_records_and_dead_namesakes_change_nothing() {
+        let mut mirror = Mirror::new();
+        let mut now = record(7);
+        now.at_ns = 5 * MS;
+        now.monotonic_ns = 4 * MS;
+        now.job = 3;
+        mirror.apply(&now);
+        let mut old = record(7);
+        old.at_ns = 4 * MS;
+        old.monotonic_ns = 3 * MS;
+        mirror.apply(&old);
+        assert_eq!(mirror.tasks()[0].record.job, 3);
+        // The exit of an earlier task of the same pid, told late.
+        old.at_ns = 6 * MS;
+        old.monotonic_ns = 5 * MS;
+        old.start_time -= 1;
+        old.gone = true;
+        mirror.apply(&old);
+        assert_eq!(mirror.tasks().len(), 1);
+        // A later one takes its place.
+        let mut reborn = now;
+        reborn.start_time += 1;
+        reborn.job = 1;
+        mirror.apply(&reborn);
+        assert_eq!((mirror.tasks().len(), mirror.tasks()[0].record.job), (1, 1));
+        reborn.gone = true;
+        mirror.apply(&reborn);
+        assert!(mirror.tasks().is_empty());
+    }
+
+    #[test]
+    fn a_resync_adds_mends_and_removes() {
+        let mut mirror = Mirror::new();
+        for pid in 1..=4 {
+            mirror.apply(&record(pid));
+        }
+        let later = |pid: u32| Record {
+            at_ns: 0,
+            monotonic_ns: 50 * MS,
+            ..record(pid)
+        };
+        let mut wrong = later(2);
+        wrong.job = 9;
+        // 1 is as known, 2 differs, 3 and 4 are gone, 5 is new; 4 was heard of since.
+        let mut heard = record(4);
+        heard.at_ns = 60 * MS;
+        heard.monotonic_ns = 60 * MS - 100_000;
+        mirror.apply(&heard);
+        let repair = mirror.resync(&[later(1), wrong, later(5)], 45 * MS);
+        assert_eq!(
+            repair,
+            Repair {
+                missing: 1,
+                wrong: 1,
+                ghosts: 1
+            }
+        );
+        let mut pids: Vec<u32> = mirror.tasks().iter().map(|t| t.record.pid).collect();
+        pids.sort_unstable();
+        assert_eq!(pids, [1, 2, 4, 5]);
+        let again = [later(1), wrong, later(5), later(4)];
+        assert_eq!(mirror.resync(&again, 70 * MS), Repair::default());
+    }
+
+    #[test]
+    fn a_situation_is_projected_to_the_moment_it_will_meet() {
+        let mut mirror = Mirror::new();
+        let mut running = record(1);
+        running.running = true;
+        mirror.apply(&running);
+        let mut asleep = record(2);
+        asleep.runnable = false;
+        mirror.apply(&asleep);
+        let told = mirror.situation(3 * MS, MS, CpuMask::first(1));
+        assert_eq!((told.jobs.len(), told.upcoming.len()), (1, 2));
+        // It has run from 1 to 3 ms.
+        assert_eq!(told.jobs[0].remaining_ns, 8 * MS);
+        assert_eq!(told.upcoming[0].pending, Some(0));
+        assert_eq!(told.upcoming[1].release_ns, 40 * MS + 500_000);
+        // To the next release.
+        assert_eq!(told.hold_ns, 37 * MS + 500_000);
+        // A task that has been silent for long reserves nothing.
+        let told = mirror.situation(300 * MS, MS, CpuMask::first(1));
+        assert_eq!(told.upcoming.len(), 1);
+        assert_eq!(mirror.situation(3 * MS, MS, CpuMask::first(2)).hold_ns, MS);
+    }
+
+    #[test]
+    fn more_tasks_than_there_is_room_for_are_counted() {
+        let mut mirror = Mirror::new();
+        for pid in 0..MOST_TASKS as u32 + 5 {
+            mirror.apply(&record(pid + 1));
+        }
+        assert_eq!((mirror.tasks().len(), mirror.overflow()), (MOST_TASKS, 5));
+    }
+}
