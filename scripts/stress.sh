@@ -62,19 +62,6 @@ parse_arguments() {
 about() { sed -n '2{s/^# //;p}' "$CASES/$1.sh"; }
 vm_option() { sed -n "s/^#: $2 //p" "$CASES/$1.sh"; }
 
-# What the guest needs beside the scheduler: small programs that know nothing of its
-# code, so only a change of their own makes them old.
-pack_helpers() {
-    local helper built=$REPO/target/release/examples options=()
-    for helper in "${HELPERS[@]}"; do
-        [[ $built/$helper -nt $REPO/examples/$helper.rs ]] || options+=(--example "$helper")
-    done
-    if ((${#options[@]})); then (cd "$REPO" && cargo build --locked --release --quiet "${options[@]}"); fi
-    helpers=$work/bin
-    mkdir "$helpers"
-    for helper in "${HELPERS[@]}"; do strip -o "$helpers/$helper" "$built/$helper"; done
-}
-
 # run_case KERNEL CASE: one guest. Leaves its files and a row of the results.
 run_case() {
     local kernel=$1 case=$2 folder=$out/$1/$2 status=0 limit patience started verdict option value
@@ -94,9 +81,14 @@ run_case() {
     for helper in "${HELPERS[@]}"; do options+=(--add "$helpers/$helper:/usr/bin/$helper"); done
     "$REPO/scripts/vm" --kernel "$kernel" --cpus "$cpus" --mode "$mode" --program "$program" \
         --timeout "$patience" --console "$folder/console" --out "$folder" "${options[@]}" \
-        --add "$REPO/tests/vm/stress:/stress" \
-        -- env POLICY="$policy" LOAD_S="$seconds" bash /stress/in_guest.sh "$case" "$limit" \
-        >"$folder/vm" 2>&1 || status=$?
+        --add "$REPO/tests/vm/stress:/stress" --add "$REPO/packaging/scx_temponet.service:/stress/scx_temponet.service" \
+        -- env POLICY="$policy" LOAD_S="$seconds" bash /stress/in_guest.sh "cases/$case" "$limit" \
+        >"$folder/vm" 2>&1 &
+    # In the background, so that a signal need not wait for it.
+    local guest=$!
+    # shellcheck disable=SC2064
+    trap "kill $guest 2>/dev/null; exit 143" TERM
+    wait $guest || status=$?
     case $status in
         0) verdict=PASS ;;
         77) verdict=SKIP ;;
@@ -127,10 +119,12 @@ fi
 [[ -x $program ]] || die "no $program: build it first (cargo build --release)"
 for kernel in "${kernels[@]}"; do "$REPO/scripts/kernel.sh" "$kernel" >/dev/null; done
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+trap 'jobs -p | xargs -r kill 2>/dev/null; wait; rm -rf "$work"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
-pack_helpers
+. "$REPO/tests/vm/stress/pack.sh"
+helpers=$work/bin
+pack_helpers "$helpers" "${HELPERS[@]}"
 mkdir -p "$out"
 for kernel in "${kernels[@]}"; do
     for case in "${cases[@]}"; do

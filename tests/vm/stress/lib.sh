@@ -53,10 +53,9 @@ declare_sentinel() { scx_temponet hint --runtime 5ms --deadline 100ms --period 1
 
 declare -A sentinels=()
 
-# begin [ARGUMENT OF THE SCHEDULER]...
 begin() {
     loads_before=$(loads_so_far)
-    start_scheduler --policy "$POLICY" "$@"
+    start_scheduler --policy "$POLICY"
     watch_figures
     start_sentinel free
     start_sentinel pinned taskset -c "$LAST_CPU"
@@ -206,7 +205,7 @@ check_counters() {
     # Who is dispatched runs, unless taken out of the local queue again: that is
     # counted anew when it comes back. Who is pushed aside by another class runs
     # again without a dispatch.
-    dispatched=$(sum idle queue bound kthread)
+    dispatched=$(sum idle queue bound kthread by_agent by_table by_distilled agent_self)
     runs=$(sum declared_runs inferred_runs background_runs late_runs)
     assert_ge "$runs" "$(awk -v d="$dispatched" 'BEGIN { print d * 0.9 - 100 }')" "runs of $dispatched dispatches"
     assert_eq "$(total hints_invalid)" "${HINTS_INVALID:-0}" "hints in the map that made no sense"
@@ -231,6 +230,7 @@ note_figures() {
         wait_max_ms "$(for c in declared inferred background late; do total ${c}_wait_max_us; done | sort -n | awk 'END { printf "%.0f", $1 / 1000 }')" \
         bound_ms "${WAIT_BOUND_MS%.*}" \
         idle "$(total idle)" queue "$(total queue)" bound "$(total bound)" kthread "$(total kthread)" \
+        by_agent "$(total by_agent)" by_table "$(total by_table)" by_distilled "$(total by_distilled)" \
         runs "$(sum declared_runs inferred_runs background_runs late_runs)" \
         preemptions "$(total preemptions)" demotions "$(total demotions)" hopeless "$(total hopeless)" \
         rss_before_kb "$rss_before" rss_after_kb "$rss_after" \

@@ -2,7 +2,7 @@
 # The agent is killed under load, and loaded again: the kernel takes over each time.
 . "$(dirname "$0")/../lib.sh"
 spin $((CPUS * 2))
-for signal in KILL SEGV ABRT TERM HUP; do
+for signal in KILL SEGV ABRT TERM; do
     start_scheduler --policy "$POLICY"
     sleep 1
     kill -$signal "$scheduler_pid"

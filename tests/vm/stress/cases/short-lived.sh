@@ -5,8 +5,12 @@ begin
 born=0
 until=$((SECONDS + LOAD_S))
 while ((SECONDS < until)); do
-    for ((i = 0; i < 50; i++)); do /bin/true & done
-    wait -f $(jobs -p | grep -v -x -e "$scheduler_pid" -e "$watcher" -e "${sentinels[free]}" -e "${sentinels[pinned]}" -e "${sentinels[humble]}")
+    moment=()
+    for ((i = 0; i < 50; i++)); do
+        /bin/true &
+        moment+=($!)
+    done
+    wait "${moment[@]}"
     born=$((born + 50))
 done
 say "$born processes"
