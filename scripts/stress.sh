@@ -107,8 +107,8 @@ run_case() {
 short_figures() {
     [[ -s $1 ]] || return 0
     awk -F= '{ v[$1] = $2 } END {
-        printf "%d jobs, on time %.3f/%.3f, longest wait %d of %d ms, RSS %d to %d KiB", v["jobs"],
-            v["on_time_free"], v["on_time_pinned"], v["wait_max_ms"], v["bound_ms"], v["rss_before_kb"], v["rss_after_kb"] }' "$1"
+        printf "%d jobs, on time %.3f/%.3f, longest wait %d of %d ms, RSS %d to %d KiB (host: stalls of %d ms)", v["jobs"],
+            v["on_time_free"], v["on_time_pinned"], v["wait_max_ms"], v["bound_ms"], v["rss_before_kb"], v["rss_after_kb"], v["host_stall_ms"] }' "$1"
 }
 
 parse_arguments "$@"
