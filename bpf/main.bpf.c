@@ -127,6 +127,7 @@ s32 BPF_STRUCT_OPS(temponet_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 
 	cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
 	if (is_idle) {
+		tctx->placed = true;
 		this_stats()->dispatches[TN_SRC_IDLE]++;
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tier_slice(tctx->run_tier), 0);
 		return cpu;
@@ -185,6 +186,7 @@ void BPF_STRUCT_OPS(temponet_enqueue, struct task_struct *p, u64 enq_flags)
 	else
 		idle = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 	if (idle >= 0) {
+		tctx->placed = true;
 		this_stats()->dispatches[TN_SRC_IDLE]++;
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | idle, tier_slice(tctx->run_tier),
 				   enq_flags);
@@ -237,13 +239,15 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 			cpuc->hog_since = now;
 		if (tier == TN_BACKGROUND)
 			advance_vclock(tctx->vtime, now);
-	} else if (!is_cpu_kthread(p) &&
+	} else if (tctx->placed && !is_cpu_kthread(p) &&
 		   outranked_by_declared(cpu, dom_of(cpu), cpuc->urgency)) {
 		/* It was given an idle CPU, and before it came here somebody more
-		 * urgent woke up, who had nobody to push aside yet. What is first in
-		 * the queue and may run here will: this does not go round. */
+		 * urgent woke up, who had nobody to push aside yet. Once only: whom
+		 * the kernel puts back without asking us (a task that exits or may
+		 * not migrate) would come here again at once, for ever. */
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	}
+	tctx->placed = false;
 	if (tctx->base == TN_DECLARED)
 		tell_change(p, tctx, cpu, TN_REC_RUNNABLE | TN_REC_RUNNING, scx_bpf_now());
 	if (cpuc->bound_turn) {

@@ -55,6 +55,7 @@ struct task_ctx {
 	u8 base;
 	u8 job_class; /* class that the open job is counted under */
 	u8 run_tier; /* tier it is running or waiting in */
+	bool placed; /* put onto an idle CPU by us, and not running there yet */
 	bool by_rule;
 	bool rule_background;
 	u32 criticality;

@@ -116,7 +116,12 @@ impl<'a> Scheduler<'a> {
 
         let ops = skel.struct_ops.temponet_ops_mut();
         ops.exit_dump_len = config.exit_dump_len;
-        ops.flags = *compat::SCX_OPS_KEEP_BUILTIN_IDLE | cgroup_weight_flag();
+        // Tasks that exit or may not migrate just now wait like all others, or the
+        // kernel would put them before every deadline.
+        ops.flags = *compat::SCX_OPS_KEEP_BUILTIN_IDLE
+            | *compat::SCX_OPS_ENQ_EXITING
+            | *compat::SCX_OPS_ENQ_MIGRATION_DISABLED
+            | cgroup_weight_flag();
         if config.partial {
             ops.flags |= *compat::SCX_OPS_SWITCH_PARTIAL;
         }

@@ -2,6 +2,7 @@
 //!
 //! Exit status: 0 when the scheduler can load, 1 when it cannot.
 
+use super::out;
 use crate::agent::accel::{check_cuda, check_onnxruntime, OrtSearch};
 use crate::agent::kernel::{Check, Machine, Verdict};
 use clap::Args;
@@ -25,12 +26,14 @@ pub fn run(args: DoctorArgs) -> ExitCode {
     checks.push(check_onnxruntime(&OrtSearch::here()));
     checks.push(check_cuda(Path::new("/")));
     let can_load = checks.iter().all(|check| check.verdict != Verdict::Fail);
-    if args.json {
-        println!("{}", json!({ "can_load": can_load, "checks": checks }));
+    let text = if args.json {
+        format!("{}\n", json!({ "can_load": can_load, "checks": checks }))
     } else {
-        for check in &checks {
-            println!("{}", line(check));
-        }
+        checks.iter().map(|check| line(check) + "\n").collect()
+    };
+    if let Err(error) = out::write(&text) {
+        eprintln!("scx_temponet doctor: {error:#}");
+        return ExitCode::FAILURE;
     }
     if can_load {
         ExitCode::SUCCESS

@@ -1,6 +1,6 @@
 //! `scx_temponet eval`: is a model worth shipping?
 
-use std::io::{IsTerminal, Write as _};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use anyhow::{ensure, Context, Result};
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 
+use super::out;
 use crate::policy::network::Model;
 use crate::report::table::Table;
 use crate::train::eval::{Report, Suite};
@@ -73,9 +74,7 @@ pub fn run(args: &EvalArgs) -> Result<()> {
         true => serde_json::to_string_pretty(&report)? + "\n",
         false => printed(&report),
     };
-    // A closed pipe (eval | head) is no error worth a word.
-    let _ = std::io::stdout().write_all(text.as_bytes());
-    Ok(())
+    out::write(&text)
 }
 
 fn printed(report: &Report) -> String {

@@ -4,6 +4,7 @@
 //! input, no such task, no daemon). A command that cannot be started is 126 or
 //! 127, as with env and nice.
 
+use super::out;
 use crate::agent::hint::client::ClientError;
 use crate::agent::hint::{default_socket, duration, Hint, HintClient, Limits};
 use clap::Args;
@@ -362,16 +363,20 @@ fn show(args: &HintArgs, client: &HintClient, pid: i32) -> Result<(), Failure> {
                 json!({ "tid": tid, "comm": comm, "hint": hint })
             })
             .collect();
-        println!("{}", json!({ "pid": pid, "tasks": tasks }));
-        return Ok(());
+        return print(&format!("{}\n", json!({ "pid": pid, "tasks": tasks })));
     }
-    for (tid, comm, hint) in tasks {
-        match hint {
-            Some(hint) => println!("{tid} {comm}: {hint}"),
-            None => println!("{tid} {comm}: nothing declared"),
-        }
-    }
-    Ok(())
+    let lines = tasks.iter().map(|(tid, comm, hint)| match hint {
+        Some(hint) => format!("{tid} {comm}: {hint}\n"),
+        None => format!("{tid} {comm}: nothing declared\n"),
+    });
+    print(&lines.collect::<String>())
+}
+
+fn print(text: &str) -> Result<(), Failure> {
+    out::write(text).map_err(|error| Failure {
+        status: 2,
+        sentence: format!("{error:#}"),
+    })
 }
 
 #[cfg(test)]

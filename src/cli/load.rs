@@ -16,6 +16,7 @@ use scx_utils::build_id;
 use scx_utils::libbpf_clap_opts::LibbpfOpts;
 
 use super::hint::HintLimitArgs;
+use super::out::outln;
 use crate::agent::brain::{Backend, BrainConfig};
 use crate::agent::control::Misbehaviour;
 use crate::agent::hint::HintServer;
@@ -199,7 +200,7 @@ pub(super) fn interval(text: &str) -> Result<Duration, String> {
 
 pub fn run(args: LoadArgs) -> Result<ExitCode> {
     if args.version {
-        println!(
+        outln!(
             "scx_temponet {}",
             build_id::full_version(env!("CARGO_PKG_VERSION"))
         );
@@ -236,6 +237,10 @@ pub fn run(args: LoadArgs) -> Result<ExitCode> {
         });
     }
 
+    // Whatever the umask was: the stats socket has no limits of its own, so only root
+    // may connect to it. The hint socket is opened to all by name.
+    // SAFETY: a plain call that cannot fail.
+    unsafe { libc::umask(0o022) };
     reload_on_hangup();
     kernel::preflight()?;
     let hints = HintServer::start(&args.hints.hint_socket, args.hints.limits())?;

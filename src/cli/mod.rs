@@ -7,6 +7,7 @@ pub mod eval;
 pub mod hint;
 mod load;
 pub mod monitor;
+mod out;
 pub mod replay;
 mod schedule;
 pub mod sim;

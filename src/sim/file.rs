@@ -32,6 +32,11 @@ impl TaskSet {
             path: path.into(),
             reason: e.to_string(),
         })?;
+        TaskSet::parse(path, &text)
+    }
+
+    /// Checks the text of a file; `path` says the format, and is for messages.
+    pub fn parse(path: &Path, text: &str) -> Result<TaskSet, FileError> {
         let syntax = |line, reason| FileError::Syntax {
             path: path.into(),
             line,
@@ -39,16 +44,16 @@ impl TaskSet {
         };
         let set: TaskSet = match extension(path) {
             Some("json") => {
-                serde_json::from_str(&text).map_err(|e| syntax(e.line(), e.to_string()))?
+                serde_json::from_str(text).map_err(|e| syntax(e.line(), e.to_string()))?
             }
-            Some("toml") => toml::from_str(&text).map_err(|e| {
-                let line = e.span().map_or(1, |s| line_of(&text, s.start));
+            Some("toml") => toml::from_str(text).map_err(|e| {
+                let line = e.span().map_or(1, |s| line_of(text, s.start));
                 syntax(line, e.message().to_owned())
             })?,
             _ => return Err(FileError::Format { path: path.into() }),
         };
         set.check().map_err(|wrong| {
-            let line = wrong.task.map_or(1, |i| line_of_task(&text, i));
+            let line = wrong.task.map_or(1, |i| line_of_task(text, i));
             syntax(line, wrong.to_string())
         })?;
         Ok(set)
@@ -68,9 +73,12 @@ impl TaskSet {
             _ => return Err(FileError::Format { path: path.into() }),
         };
         let partial = path.with_extension("partial");
-        std::fs::write(&partial, text)
-            .and_then(|()| std::fs::rename(&partial, path))
-            .map_err(|e| failed(e.to_string()))
+        let written = std::fs::write(&partial, text).and_then(|()| std::fs::rename(&partial, path));
+        if written.is_err() {
+            // A full disk is not helped by half a file.
+            let _ = std::fs::remove_file(&partial);
+        }
+        written.map_err(|e| failed(e.to_string()))
     }
 
     /// What a parser cannot see: values that make no sense.

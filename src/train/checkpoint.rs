@@ -42,7 +42,12 @@ pub fn save(trainer: &Trainer, dir: &Path) -> Result<()> {
         std::fs::write(&partial, serde_json::to_vec(&stored)?)?;
         Ok(std::fs::rename(&partial, &path)?)
     };
-    write().with_context(|| format!("cannot write {}", path.display()))
+    let written = write();
+    if written.is_err() {
+        // A full disk is not helped by half a checkpoint; the last one is still there.
+        let _ = std::fs::remove_file(&partial);
+    }
+    written.with_context(|| format!("cannot write {}", path.display()))
 }
 
 pub fn load(dir: &Path) -> Result<Trainer> {

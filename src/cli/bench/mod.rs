@@ -4,6 +4,7 @@ mod decision;
 mod measure;
 mod moments;
 
+use super::out::{self, outln};
 use crate::agent::accel::{find_onnxruntime, OrtSearch};
 use crate::policy::network::{Device, Model, Native, Precision};
 use crate::report::table::Table;
@@ -146,9 +147,9 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         outcome.scaling = plan.scaling(&points)?;
     }
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&outcome)?);
+        outln!("{}", serde_json::to_string_pretty(&outcome)?);
     } else {
-        print(&outcome);
+        print(&outcome)?;
     }
     Ok(())
 }
@@ -166,20 +167,20 @@ fn stay_on_this_cpu() {
     }
 }
 
-fn print(outcome: &Outcome) {
+fn print(outcome: &Outcome) -> Result<()> {
     let about = if outcome.trained {
         ""
     } else {
         " (not trained: for speed only)"
     };
-    println!("model         {}{about}", outcome.model);
-    println!("native        {}", outcome.instructions);
+    outln!("model         {}{about}", outcome.model);
+    outln!("native        {}", outcome.instructions);
     let runtime = outcome.onnxruntime.as_deref();
-    println!(
+    outln!(
         "ONNX Runtime  {}",
         runtime.unwrap_or("not here: no comparison with the paper's network")
     );
-    println!(
+    outln!(
         "mapping to {} CPUs; microseconds, medians but p99\n",
         outcome.cpus
     );
@@ -214,10 +215,10 @@ fn print(outcome: &Outcome) {
             row.runs.to_string(),
         ]);
     }
-    print!("{table}");
-    println!();
+    out::write(&table.to_string())?;
+    outln!("");
     for agreement in &outcome.agreement {
-        println!(
+        outln!(
             "{} jobs: eight bits pick {:.1} % of the {} jobs that floats pick ({} moments)",
             agreement.jobs,
             100.0 * agreement.int8_top_m,
@@ -231,11 +232,12 @@ fn print(outcome: &Outcome) {
             .iter()
             .map(|(n, us)| format!("{n}: {us:.0}"))
             .collect();
-        println!(
+        outln!(
             "native encoder, {}: jobs^{:.2} ({} µs)",
             scaling.attention,
             scaling.exponent,
             points.join(", ")
         );
     }
+    Ok(())
 }

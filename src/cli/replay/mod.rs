@@ -5,7 +5,6 @@ mod input;
 mod page;
 mod print;
 
-use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
@@ -13,6 +12,7 @@ use clap::{Args, ValueEnum};
 
 use self::contest::Contest;
 use self::input::Input;
+use super::out;
 use super::schedule::add_schedule;
 use super::sim::{parse_duration, progress, MachineArgs};
 use crate::report::file::write_whole;
@@ -122,9 +122,7 @@ pub fn run(args: &ReplayArgs) -> Result<()> {
     } else {
         print::text(&input, &outcomes)
     };
-    // A closed pipe (replay | head) is no error worth a word.
-    let _ = std::io::stdout().write_all(text.as_bytes());
-    Ok(())
+    out::write(&text)
 }
 
 /// Every simulated schedule as a process of its own.

@@ -5,7 +5,7 @@ mod parse;
 mod print;
 
 use std::fmt::Write as _;
-use std::io::{IsTerminal, Write as _};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,7 @@ pub use self::machine::MachineArgs;
 pub(super) use self::parse::parse_duration;
 use self::parse::{parse_execution, parse_range};
 use self::print::{printed, table_of};
+use super::out;
 use super::schedule::add_schedule;
 use crate::report::file::write_whole;
 use crate::report::perfetto::Timeline;
@@ -105,8 +106,7 @@ pub enum SemanticsArg {
 /// Runs the command; an error is one sentence about the input.
 pub fn run(args: &SimArgs) -> Result<()> {
     if args.list {
-        print!("{}", list());
-        return Ok(());
+        return out::write(&list());
     }
     let source = Source::from(args)?;
     let first = source.set(0);
@@ -130,9 +130,7 @@ pub fn run(args: &SimArgs) -> Result<()> {
             .collect::<Vec<_>>()
             .join("\n")
     };
-    // A closed pipe (sim | head) is no error worth a word.
-    let _ = std::io::stdout().write_all(text.as_bytes());
-    Ok(())
+    out::write(&text)
 }
 
 /// Where the task sets come from.

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Runs the scheduler for an hour of guest time under a mixed load, on the oldest and the
+# newest kernel we promise, holds it to its promises at the end, and prints the figures.
+#
+#   scripts/soak.sh [OPTION]...
+#
+#   --minutes N     guest minutes (default: 60)
+#   --kernel V      only this one; may be given again (default: oldest and newest)
+#   --policy P      what the scheduler is loaded with (default: $POLICY, else edf)
+#   --cpus N        vCPUs (default: 2)
+#   --mode M        as scripts/vm takes it: fast or icount (default: fast)
+#   --jobs N        so many guests at once (default: 1)
+#   --program P     the scx_temponet to test (default: the release build)
+#   --out DIR       where logs and figures go (default: target/soak)
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+HELPERS=(stats_watch sentinel)
+minutes=60 kernels=() policy=${POLICY:-edf} cpus=2 mode=fast jobs=1
+program=$REPO/target/release/scx_temponet out=$REPO/target/soak
+
+while (($#)); do
+    case $1 in
+        -h | --help) print_manual; exit 0 ;;
+        --minutes | --kernel | --policy | --cpus | --mode | --jobs | --program | --out) (($# > 1)) || usage_error "$1 wants a value" ;;&
+        --minutes | --cpus | --jobs) [[ $2 =~ ^[1-9][0-9]*$ ]] || usage_error "$1: not a number: $2" ;;&
+        --kernel) kernels+=("$2") ;;
+        --minutes | --policy | --cpus | --mode | --jobs | --program | --out) printf -v "${1#--}" %s "$2" ;;
+        *) usage_error "unknown option: $1" ;;
+    esac
+    shift 2
+done
+((${#kernels[@]})) || kernels=("${KERNELS[0]}" "${KERNELS[-1]}")
+[[ -x $program ]] || die "no $program: build it first (cargo build --release)"
+
+# soak KERNEL
+soak() {
+    local folder=$out/$1 status=0 patience=$((minutes * 90 + 300))
+    [[ $mode == fast ]] || patience=$((patience * 8))
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    "$REPO/scripts/vm" --kernel "$1" --cpus "$cpus" --mode "$mode" --mem 2G --program "$program" \
+        --timeout "$patience" --console "$folder/console" --out "$folder" \
+        --add "$helpers/stats_watch:/usr/bin/stats_watch" --add "$helpers/sentinel:/usr/bin/sentinel" \
+        --add "$REPO/tests/vm/stress:/stress" \
+        -- env POLICY="$policy" MINUTES="$minutes" bash /stress/in_guest.sh soak $((minutes * 90 + 240)) \
+        >"$folder/vm" 2>&1 &
+    local guest=$!
+    # shellcheck disable=SC2064
+    trap "kill $guest 2>/dev/null; exit 143" TERM
+    wait $guest || status=$?
+    printf '== kernel %s, %s minutes, policy %s: %s\n' "$1" "$minutes" "$policy" "$( ((status)) && echo FAILED || echo held)"
+    cat "$folder/figures" "$folder/memory" 2>/dev/null | sed 's/^/   /'
+    if ((status)); then tail -n 15 "$folder/log" "$folder/vm" 2>/dev/null | sed 's/^/   /'; fi
+    echo "$status" >"$folder/status"
+}
+
+for kernel in "${kernels[@]}"; do "$REPO/scripts/kernel.sh" "$kernel" >/dev/null; done
+work=$(mktemp -d)
+trap 'jobs -p | xargs -r kill 2>/dev/null; wait; rm -rf "$work"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+. "$REPO/tests/vm/stress/pack.sh"
+helpers=$work/bin
+pack_helpers "$helpers" "${HELPERS[@]}"
+for kernel in "${kernels[@]}"; do
+    while (($(jobs -rp | wc -l) >= jobs)); do wait -n || true; done
+    soak "$kernel" &
+done
+wait
+for kernel in "${kernels[@]}"; do (($(<"$out/$kernel/status") == 0)) || exit 1; done

@@ -1,0 +1,141 @@
+#!/usr/bin/env bash
+# Does its worst to the scheduler, on real kernels, one guest per case, and checks
+# after each that nothing it promises was broken (docs/promises.md).
+#
+#   scripts/stress.sh [OPTION]...
+#
+#   --list          the cases, a line each
+#   --case NAME     only this one; may be given again (default: all)
+#   --kernel V      only this one; may be given again (default: every kernel we
+#                   promise)
+#   --policy P      what the scheduler is loaded with (default: $POLICY, else edf)
+#   --seconds S     length of a load, where the case does not fix it (default: 20)
+#   --cpus N        vCPUs of a guest (default: 2)
+#   --mode M        as scripts/vm takes it: fast or icount (default: fast)
+#   --jobs N        so many guests at once (default: 1)
+#   --program P     the scx_temponet to test (default: the release build)
+#   --out DIR       where logs and figures go (default: target/stress)
+#
+# Prints a verdict per case and kernel as it comes, and leaves DIR/results.tsv with
+# the figures. Status 0 if nothing failed.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+CASES=$REPO/tests/vm/stress/cases
+HELPERS=(stats_watch sentinel adversary)
+
+kernels=() cases=() policy=${POLICY:-edf} seconds=20 cpus=2 mode=fast jobs=1
+program=$REPO/target/release/scx_temponet out=$REPO/target/stress list=''
+
+parse_arguments() {
+    local option
+    while (($#)); do
+        option=$1
+        shift
+        case $option in
+            -h | --help) print_manual; exit 0 ;;
+            --list) list=1; continue ;;
+            --case | --kernel | --policy | --seconds | --cpus | --mode | --jobs | --program | --out) ;;
+            *) usage_error "unknown option: $option" ;;
+        esac
+        (($#)) || usage_error "$option wants a value"
+        case $option in
+            --case) [[ -f $CASES/$1.sh ]] || usage_error "no such case: $1"; cases+=("$1") ;;
+            --kernel) kernels+=("$1") ;;
+            --policy) policy=$1 ;;
+            --mode) mode=$1 ;;
+            --program) program=$1 ;;
+            --out) out=$1 ;;
+            --seconds | --cpus | --jobs)
+                [[ $1 =~ ^[1-9][0-9]*$ ]] || usage_error "$option: not a number: $1"
+                printf -v "${option#--}" %s "$1"
+                ;;
+        esac
+        shift
+    done
+    ((${#kernels[@]})) || kernels=("${KERNELS[@]}")
+    if ((${#cases[@]} == 0)); then mapfile -t cases < <(basename -s .sh "$CASES"/*.sh); fi
+}
+
+# The first comment of a case says what it does; `#: NAME VALUE` are options of
+# scripts/vm.
+about() { sed -n '2{s/^# //;p}' "$CASES/$1.sh"; }
+vm_option() { sed -n "s/^#: $2 //p" "$CASES/$1.sh"; }
+
+# run_case KERNEL CASE: one guest. Leaves its files and a row of the results.
+run_case() {
+    local kernel=$1 case=$2 folder=$out/$1/$2 status=0 limit patience started verdict option value
+    local options=()
+    limit=$(vm_option "$case" timeout)
+    limit=${limit:-300}
+    # A guest that counts instructions may take several seconds for one of its own.
+    patience=$((limit + 120))
+    [[ $mode == fast ]] || patience=$((patience * 8))
+    for option in mem disk; do
+        value=$(vm_option "$case" $option)
+        if [[ -n $value ]]; then options+=("--$option" "$value"); fi
+    done
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    started=$SECONDS
+    for helper in "${HELPERS[@]}"; do options+=(--add "$helpers/$helper:/usr/bin/$helper"); done
+    "$REPO/scripts/vm" --kernel "$kernel" --cpus "$cpus" --mode "$mode" --program "$program" \
+        --timeout "$patience" --console "$folder/console" --out "$folder" "${options[@]}" \
+        --add "$REPO/tests/vm/stress:/stress" --add "$REPO/packaging/scx_temponet.service:/stress/scx_temponet.service" \
+        -- env POLICY="$policy" LOAD_S="$seconds" bash /stress/in_guest.sh "cases/$case" "$limit" \
+        >"$folder/vm" 2>&1 &
+    # In the background, so that a signal need not wait for it.
+    local guest=$!
+    # shellcheck disable=SC2064
+    trap "kill $guest 2>/dev/null; exit 143" TERM
+    wait $guest || status=$?
+    case $status in
+        0) verdict=PASS ;;
+        77) verdict=SKIP ;;
+        *) verdict=FAIL ;;
+    esac
+    printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$verdict" "$case" "$kernel" "$policy" $((SECONDS - started)) \
+        "$(paste -sd' ' "$folder/figures" 2>/dev/null)" >"$folder/result"
+    {
+        printf '%-5s %-24s %-10s %4s s  %s\n' "$verdict" "$case" "$kernel" $((SECONDS - started)) "$(short_figures "$folder/figures")"
+        if [[ $verdict == SKIP ]]; then tail -n 1 "$folder/log" | sed 's/^/      /'; fi
+        if [[ $verdict == FAIL ]]; then tail -n 12 "$folder/log" "$folder/vm" 2>/dev/null | sed 's/^/      /'; fi
+    } >"$folder/verdict"
+    cat "$folder/verdict"
+}
+
+short_figures() {
+    [[ -s $1 ]] || return 0
+    awk -F= '{ v[$1] = $2 } END {
+        printf "%d jobs, on time %.3f/%.3f, longest wait %d of %d ms, RSS %d to %d KiB (host: stalls of %d ms)", v["jobs"],
+            v["on_time_free"], v["on_time_pinned"], v["wait_max_ms"], v["bound_ms"], v["rss_before_kb"], v["rss_after_kb"], v["host_stall_ms"] }' "$1"
+}
+
+parse_arguments "$@"
+if [[ -n $list ]]; then
+    for case in "${cases[@]}"; do printf '%-24s %s\n' "$case" "$(about "$case")"; done
+    exit 0
+fi
+[[ -x $program ]] || die "no $program: build it first (cargo build --release)"
+for kernel in "${kernels[@]}"; do "$REPO/scripts/kernel.sh" "$kernel" >/dev/null; done
+work=$(mktemp -d)
+trap 'jobs -p | xargs -r kill 2>/dev/null; wait; rm -rf "$work"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+. "$REPO/tests/vm/stress/pack.sh"
+helpers=$work/bin
+pack_helpers "$helpers" "${HELPERS[@]}"
+mkdir -p "$out"
+for kernel in "${kernels[@]}"; do
+    for case in "${cases[@]}"; do
+        while (($(jobs -rp | wc -l) >= jobs)); do wait -n || true; done
+        run_case "$kernel" "$case" &
+    done
+done
+wait
+for kernel in "${kernels[@]}"; do
+    for case in "${cases[@]}"; do cat "$out/$kernel/$case/result"; done
+done >"$out/results.tsv"
+cut -f1 "$out/results.tsv" | sort | uniq -c | awk '{ printf "%s%d %s", (NR > 1 ? ", " : ""), $1, $2 } END { print "" }'
+say "figures: $out/results.tsv"
+! cut -f1 "$out/results.tsv" | grep -q FAIL
