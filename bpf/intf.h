@@ -256,6 +256,7 @@ enum temponet_verdict {
 	TN_VERDICT_NONE = 0,
 	TN_VERDICT_KEEP = 1,
 	TN_VERDICT_GIVE_UP = 2,
+	TN_VERDICT_MAKE_WAY = 3, /* keep; if late, before its next job must begin */
 };
 
 /*

@@ -41,6 +41,7 @@ struct task_ctx {
 	/* The current job. */
 	u64 release_at;
 	u64 deadline_at;
+	u64 due_at; /* by which it is ordered: the deadline, as a rule */
 	u64 exec_ns; /* executed so far */
 	u64 budget_ns; /* what it may execute as the job it is */
 	bool open; /* released, not yet counted as met or missed */

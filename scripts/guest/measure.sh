@@ -91,11 +91,11 @@ on_own_cpus() {
     exec "$@"
 }
 
-# The scheduler's own figures, a line of JSON a second, while ours is loaded.
+# The scheduler's own figures, a line of JSON every 3 s (more would disturb), while ours is loaded.
 start_stats() {
     stats_pid=''
     [[ $(scx_ops) == *temponet* ]] || return 0
-    scx_temponet monitor --json --interval 1 >"$1" 2>/dev/null &
+    scx_temponet monitor --json --interval 3 >"$1" 2>/dev/null &
     stats_pid=$!
 }
 

@@ -19,6 +19,8 @@ const MAX_CPUS: usize = intf::temponet_consts_TN_MAX_CPUS as usize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     Keep,
+    /// Keep it; a late job of it is due when its next one must begin.
+    MakeWay,
     GiveUp,
 }
 
@@ -151,6 +153,7 @@ impl Board {
     pub fn judge(&self, pid: u32, verdict: Verdict, expires_ns: i64) {
         let said = match verdict {
             Verdict::Keep => intf::temponet_verdict_TN_VERDICT_KEEP,
+            Verdict::MakeWay => intf::temponet_verdict_TN_VERDICT_MAKE_WAY,
             Verdict::GiveUp => intf::temponet_verdict_TN_VERDICT_GIVE_UP,
         };
         let expiry = expires_ns as u64 >> 20 & ((1 << 30) - 1);

@@ -10,6 +10,7 @@ use log::{info, warn};
 use super::accel::{find_onnxruntime, OrtSearch};
 use super::board::{Board, Cell};
 use super::gauges::Identity;
+use super::mirror::STATED_PERMILLE;
 use crate::policy::network::{Device, Model, NetworkScorer, Precision};
 use crate::policy::{
     Context, CpuId, CpuMask, Decider, Decision, Job, MappingConfig, MappingKind, OverloadRule,
@@ -83,6 +84,7 @@ impl Brain {
             shield_config: ShieldConfig {
                 // Linux has no abort: a late job goes on.
                 overload: OverloadRule::Keep,
+                stated_permille: STATED_PERMILLE,
                 ..ShieldConfig::default()
             },
             ..PolicyConfig::default()

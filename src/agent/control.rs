@@ -32,6 +32,10 @@ const LOOK_AGAIN: i64 = 4 * MS;
 const VERDICT_FOR: i64 = 1500 * MS;
 /// And a decision for a CPU for at most so long.
 const DECISION_FOR: i64 = 50 * MS;
+/// What it decides about needs the CPUs too: of what those tasks leave, it takes
+/// no more than this part, but always a little.
+const OF_SPARE: f64 = 0.25;
+const LEAST_SHARE: f64 = 0.001;
 /// Resynchronisations are at least so far apart.
 const RESYNC_EVERY: i64 = 20 * MS;
 /// Faults are asked for once in so many rounds: that is a call into the kernel.
@@ -100,12 +104,15 @@ impl Agent {
                     mirror: Mirror::new(),
                     truth: senses.truth,
                     board: senses.board,
+                    rounds: Rounds {
+                        share: settings.budget,
+                        ..Rounds::default()
+                    },
                     settings,
                     gauges,
                     new_brains,
                     buffer: vec![0; 256 * RECORD_LEN],
                     records: Vec::with_capacity(1024),
-                    rounds: Rounds::default(),
                     chance: 0x9E37_79B9_7F4A_7C15,
                 };
                 control.warm_up();
@@ -168,6 +175,8 @@ struct Rounds {
     allocations: u64,
     faults: u64,
     said: usize,
+    /// Of one CPU, what it may use for now.
+    share: f64,
 }
 
 struct Control {
@@ -254,7 +263,7 @@ impl Control {
 
     /// Time from one decision to the next that the budget pays for.
     fn interval(&self) -> i64 {
-        let affordable = self.rounds.cost_ns as f64 / self.settings.budget.max(1e-3);
+        let affordable = self.rounds.cost_ns as f64 / self.rounds.share;
         (affordable as i64).clamp(LEAST_INTERVAL, MOST_INTERVAL)
     }
 
@@ -386,14 +395,24 @@ impl Control {
         let contended = self.mirror.pending() > cpus.count();
 
         let until = effect + VERDICT_FOR;
-        let mut given_up = 0;
+        let (mut given_up, mut kept_load) = (0, 0.0);
         for (place, task) in self.mirror.upcoming_tasks().enumerate() {
-            let keeps = self.brain.keeps_task(place);
-            given_up += u64::from(!keeps);
-            let verdict = if keeps { Verdict::Keep } else { Verdict::GiveUp };
+            if self.brain.keeps_task(place) {
+                kept_load += task.load();
+            } else {
+                given_up += 1;
+            }
+        }
+        // Where all fit, whoever is late catches up soonest in front.
+        let keep = if given_up > 0 { Verdict::MakeWay } else { Verdict::Keep };
+        for (place, task) in self.mirror.upcoming_tasks().enumerate() {
+            let kept = self.brain.keeps_task(place);
+            let verdict = if kept { keep } else { Verdict::GiveUp };
             self.board.judge(task.record.pid, verdict, until);
         }
         self.board.verdicts_until(until);
+        let spare = (cpus.count() as f64 - kept_load).max(0.0);
+        self.rounds.share = (spare * OF_SPARE).clamp(LEAST_SHARE, self.settings.budget);
         if let Some(took) = self.brain.inference_ns() {
             self.brain.publish_values(&self.board);
             self.board.table_until(until);

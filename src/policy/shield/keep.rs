@@ -52,24 +52,24 @@ struct Item {
 
 impl Keep {
     /// Makes the choice. O(N log N), less where everybody fits.
-    pub fn choose(&mut self, situation: &Situation<'_>) {
+    pub fn choose(&mut self, situation: &Situation<'_>, stated: f64) {
         let tasks = situation.upcoming;
-        let capacity = situation.cpus.count() as f64;
+        let capacity = situation.cpus.count() as f64 * stated;
         self.given_up.clear();
         self.given_up.resize(situation.jobs.len(), false);
-        if self.all_fit(situation) {
+        if self.all_fit(situation, stated) {
             self.kept.clear();
             self.kept.resize(tasks.len(), true);
             return;
         }
         self.collect(situation);
-        self.choose_by_length(capacity);
+        self.choose_by_length(capacity, stated);
         let bound = self.items.iter().filter(|item| item.lane.is_some());
         match bound.count() {
             0 => self.improve(None, capacity),
             bound if bound == self.items.len() => {
                 for cpu in situation.cpus.iter() {
-                    self.improve(Some(cpu), 1.0);
+                    self.improve(Some(cpu), stated);
                 }
             }
             _ => {}
@@ -86,7 +86,7 @@ impl Keep {
     }
 
     /// All together, and on every CPU those that may use no other.
-    fn all_fit(&mut self, situation: &Situation<'_>) -> bool {
+    fn all_fit(&mut self, situation: &Situation<'_>, stated: f64) -> bool {
         let cpus = situation.cpus.count();
         self.lanes.clear();
         let mut total = 0.0;
@@ -97,7 +97,8 @@ impl Keep {
                 *self.lane(lane) += load;
             }
         }
-        total <= cpus as f64 * FULL && self.lanes.iter().all(|&load| load <= FULL)
+        let full = FULL * stated;
+        total <= cpus as f64 * full && self.lanes.iter().all(|&load| load <= full)
     }
 
     fn lane(&mut self, lane: u16) -> &mut f64 {
@@ -141,7 +142,7 @@ impl Keep {
         });
     }
 
-    fn choose_by_length(&mut self, capacity: f64) {
+    fn choose_by_length(&mut self, capacity: f64, per_cpu: f64) {
         self.lanes.clear();
         let mut total = 0.0;
         for at in 0..self.items.len() {
@@ -151,7 +152,7 @@ impl Keep {
             }
             if let Some(lane) = item.lane {
                 let on_lane = self.lane(lane);
-                if *on_lane + item.load > FULL {
+                if *on_lane + item.load > per_cpu * FULL {
                     continue;
                 }
                 *on_lane += item.load;
