@@ -91,11 +91,12 @@ on_own_cpus() {
     exec "$@"
 }
 
-# The scheduler's own figures, a line of JSON every 3 s (more would disturb), while ours is loaded.
+# start_stats FILE SECONDS: the scheduler's own figures of so many seconds, while
+# ours is loaded. Once only: whoever asks again and again disturbs what it asks about.
 start_stats() {
     stats_pid=''
     [[ $(scx_ops) == *temponet* ]] || return 0
-    scx_temponet monitor --json --interval 3 >"$1" 2>/dev/null &
+    scx_temponet monitor --json --interval "$2" >"$1" 2>/dev/null &
     stats_pid=$!
 }
 
@@ -132,7 +133,8 @@ rt() {
     sleep_until "$started" "$delay"
     local cpu_before time_before
     cpu_before=$(hogs_cpu) time_before=$(now)
-    start_stats "$out/stats"
+    # They come when the jobs that count are over, a second before rt-app ends.
+    start_stats "$out/stats" "$(awk -v all="$(sed -n 's/.*"duration": *\([0-9]*\).*/\1/p' /tmp/workload.json)" -v delay="$delay" 'BEGIN { print all - delay - 0.7 }')"
     wait "$rtapp" || status=$?
     echo "$cpu_before $(hogs_cpu) $time_before $(now)" >"$out/hogs"
     stop_stats

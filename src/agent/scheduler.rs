@@ -266,7 +266,6 @@ fn start_agent(
         );
         return Ok(None);
     }
-    lock_memory();
     let senses = Senses {
         ring: MapHandle::try_from(&skel.maps.ring)?,
         board,
@@ -278,13 +277,17 @@ fn start_agent(
         misbehave: config.misbehave,
         resync_every: config.resync_every,
     };
-    Agent::start(brain, senses, settings, gauges.clone()).map(Some)
+    let agent = Agent::start(brain, senses, settings, gauges.clone())?;
+    lock_memory();
+    Ok(Some(agent))
 }
 
-/// A page fault in the agent could wait for a task that waits for the agent.
+/// A page fault in the agent could wait for a task that waits for the agent. It is
+/// warm by now and allocates no more; what other threads allocate later need not be
+/// there at once, and making it so would take time from others.
 fn lock_memory() {
     // SAFETY: changes how our own memory is kept, nothing else.
-    if unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) } != 0 {
+    if unsafe { libc::mlockall(libc::MCL_CURRENT) } != 0 {
         warn!(
             "cannot lock the agent's memory ({}): it may be late under memory pressure",
             std::io::Error::last_os_error()
