@@ -7,6 +7,7 @@ pub mod btf;
 pub mod hint;
 pub mod kernel;
 mod machine;
+pub mod record;
 pub mod rules;
 mod scheduler;
 pub mod stats;

@@ -5,6 +5,7 @@
 //! released if nobody had to wait) -> `convert` (a task set); `log` comes from what
 //! rt-app measured instead; `outcome` runs the set under schedulers.
 
+pub mod capture;
 pub mod convert;
 mod event;
 mod fields;
