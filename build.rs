@@ -1,7 +1,8 @@
 fn main() {
     let builder = || {
-        scx_cargo::BpfBuilder::new()
-            .expect("scx_cargo: no usable clang; set BPF_CLANG (scripts/setup.sh installs clang-19)")
+        scx_cargo::BpfBuilder::new().expect(
+            "scx_cargo: no usable clang; set BPF_CLANG (scripts/setup.sh installs clang-19)",
+        )
     };
     builder()
         .enable_intf("bpf/intf.h", "bpf_intf.rs")

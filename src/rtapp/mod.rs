@@ -11,6 +11,7 @@ mod event;
 mod fields;
 pub mod idle_machine;
 pub mod json;
+pub mod live;
 pub mod log;
 pub mod note;
 pub mod outcome;
@@ -18,6 +19,7 @@ mod read;
 mod setting;
 mod unmodelled;
 pub mod workload;
+mod write;
 
 pub use note::{Note, Place};
 pub use workload::Workload;

@@ -51,13 +51,14 @@ fn distinct(cpus: &[u32]) -> Vec<u32> {
     cpus
 }
 
-/// How many CPUs the workload names, when every thread is told where to run.
-pub fn named_cpus(workload: &Workload) -> Option<usize> {
-    let mut all: HashSet<u32> = HashSet::new();
+/// The CPUs the workload names, in order, when every thread is told where to run.
+pub fn named_cpus(workload: &Workload) -> Option<Vec<u32>> {
+    let mut all: Vec<u32> = Vec::new();
     for setting in settings(workload) {
         all.extend(&setting.cpus.as_ref()?.value);
     }
-    (!all.is_empty()).then_some(all.len())
+    let all = distinct(&all);
+    (!all.is_empty()).then_some(all)
 }
 
 struct Remarks<'a> {
