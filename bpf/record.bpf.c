@@ -75,7 +75,7 @@ static struct note *note_of(struct task_struct *p)
 	return note;
 }
 
-static bool tell(struct task_struct *p, u32 kind, u64 release, u64 end, u64 run, u32 jobs)
+static __always_inline bool tell(struct task_struct *p, u32 kind, u64 release, u64 end, u64 run, u32 jobs)
 {
 	struct record *r = bpf_ringbuf_reserve(&records, sizeof(*r), 0);
 
@@ -196,6 +196,15 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	return 0;
 }
 
+/* An int in some kernels and a byte in others. */
+static bool is_on_cpu(struct task_struct *p)
+{
+	u32 on = 0;
+
+	bpf_core_read(&on, bpf_core_field_size(p->on_cpu), &p->on_cpu);
+	return on;
+}
+
 /* Who is on a CPU when recording begins. Whoever leaves it meanwhile corrects this
  * when it is back. */
 SEC("iter/task")
@@ -204,7 +213,7 @@ int prime(struct bpf_iter__task *ctx)
 	struct task_struct *p = ctx->task;
 	struct note *note;
 
-	if (!p || !p->on_cpu || !is_followed(p))
+	if (!p || !is_on_cpu(p) || !is_followed(p))
 		return 0;
 	note = note_of(p);
 	if (note && !note->since)
@@ -224,7 +233,7 @@ int flush(struct bpf_iter__task *ctx)
 	note = bpf_task_storage_get(&notes, p, 0, 0);
 	if (!note)
 		return 0;
-	if (p->on_cpu && note->since && end_ns > note->since) {
+	if (is_on_cpu(p) && note->since && end_ns > note->since) {
 		if (only_tgid)
 			tell(p, RECORD_STRETCH, note->since, end_ns, end_ns - note->since, 0);
 		if (!note->release)

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{bail, ensure, Context, Result};
 
 use super::input::Input;
-use super::ReplayArgs;
+use super::{CalibrationArg, ReplayArgs};
 use crate::rtapp::live::{Collected, Entrant, Interrupted, Scratch};
 use crate::rtapp::Workload;
 use crate::sim::time::SECOND;
@@ -94,6 +94,9 @@ pub fn run(
     }
     if !args.critical.is_empty() {
         command.args(["--critical", &args.critical.join(",")]);
+    }
+    if args.calibration == CalibrationArg::File {
+        command.args(["--calibration", "file"]);
     }
     if args.model.is_some() {
         command.args(["--model", "/plan/model.onnx"]);

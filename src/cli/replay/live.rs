@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{ensure, Context, Result};
 
 use super::input::Input;
-use super::{guest, ReplayArgs};
+use super::{guest, CalibrationArg, ReplayArgs};
 use crate::report::file::write_whole;
 use crate::rtapp::live::{cpus_for, kernel, Collected, Entrant, Plan, Run};
 use crate::rtapp::outcome::{self, Outcome};
@@ -80,6 +80,7 @@ impl Live {
                     entrants: &entrants,
                     cpus,
                     model: args.model.clone(),
+                    trust_calibration: args.calibration == CalibrationArg::File,
                 };
                 let total = entrants.len();
                 let seconds = input.converted.set.horizon_ns as f64 / 1e9;

@@ -59,6 +59,10 @@ pub struct ReplayArgs {
     /// (also -nohints), and any installed scx_NAME.
     #[arg(long, value_delimiter = ',', value_name = "S,S,…", default_values = ["eevdf", "edf"])]
     pub against: Vec<String>,
+    /// What one of rt-app's loops takes: measured first, or the file's figure, which
+    /// was measured on some machine.
+    #[arg(long, value_enum, default_value = "measured")]
+    pub calibration: CalibrationArg,
     /// Record what runs on this machine for so many seconds into FILE, a task set that
     /// replay, sim and train take. Ctrl-C ends it early and keeps what there is.
     #[arg(long, value_name = "SECONDS", value_parser = record::parse_seconds)]
@@ -119,6 +123,12 @@ impl VmMode {
             VmMode::Fast => "fast",
         }
     }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CalibrationArg {
+    Measured,
+    File,
 }
 
 /// Simulated when nobody says what.

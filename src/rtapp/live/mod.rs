@@ -38,6 +38,8 @@ pub struct Plan<'a> {
     /// CPUs for rt-app, from `cpus_for`.
     pub cpus: Vec<u32>,
     pub model: Option<PathBuf>,
+    /// Take the file's figure for what a loop takes, where it has one.
+    pub trust_calibration: bool,
 }
 
 /// The CPUs a workload runs on: as many as asked for, from the last on (the first
@@ -70,17 +72,23 @@ impl Plan<'_> {
         }
         let scratch = Scratch::new()?;
         let calibration_ns = match self.workload.global.calibration {
-            Calibration::NsPerLoop(ns) => ns,
-            Calibration::OnCpu(cpu) => {
-                tell("calibrating");
-                calibrate(scratch.path(), cpu, stop)?
-            }
+            Calibration::NsPerLoop(ns) if self.trust_calibration => ns,
+            Calibration::NsPerLoop(_) => calibrate(scratch.path(), 0, stop)?,
+            Calibration::OnCpu(cpu) => calibrate(scratch.path(), cpu, stop)?,
         };
         let mut collected = Collected::new(Machine {
             kernel: kernel::release(),
             cpus: self.cpus.clone(),
             calibration_ns,
         });
+        if let Calibration::NsPerLoop(ns) = self.workload.global.calibration {
+            if ns.abs_diff(calibration_ns) > calibration_ns / 10 {
+                collected.note(format!(
+                    "the file says that a loop takes {ns} ns; {calibration_ns} ns were measured \
+                     and used (--calibration file takes the other)"
+                ));
+            }
+        }
         let declared = declare::declared(self.workload, self.converted);
         for entrant in self.entrants {
             tell(&entrant.name);
