@@ -61,6 +61,12 @@ pub fn named_cpus(workload: &Workload) -> Option<Vec<u32>> {
     (!all.is_empty()).then_some(all)
 }
 
+/// All CPUs that some thread is told to run on.
+pub fn bound_to(workload: &Workload) -> impl Iterator<Item = u32> + '_ {
+    let cpus = settings(workload).filter_map(|setting| setting.cpus.as_ref());
+    cpus.flat_map(|cpus| cpus.value.iter().copied())
+}
+
 struct Remarks<'a> {
     notes: &'a mut Notes,
     thread: &'a Thread,

@@ -11,7 +11,7 @@ use anyhow::{bail, ensure, Context, Result};
 
 use super::input::Input;
 use super::{CalibrationArg, ReplayArgs};
-use crate::rtapp::live::{Collected, Entrant, Interrupted, Scratch};
+use crate::rtapp::live::{bound_to, Collected, Entrant, Interrupted, Scratch};
 use crate::rtapp::Workload;
 use crate::sim::time::SECOND;
 
@@ -25,12 +25,7 @@ const BOOT_S: u64 = 300;
 const POLL: Duration = Duration::from_millis(100);
 
 pub fn cpus_wanted(workload: &Workload, cores: Option<usize>) -> usize {
-    let settings = workload.threads.iter().flat_map(|thread| {
-        let phases = thread.phases.iter().map(|phase| &phase.setting);
-        std::iter::once(&thread.setting).chain(phases)
-    });
-    let named = settings.filter_map(|setting| setting.cpus.as_ref()?.value.iter().max());
-    let named = named.max().map_or(0, |&cpu| cpu as usize + 1);
+    let named = bound_to(workload).max().map_or(0, |cpu| cpu as usize + 1);
     FEWEST_CPUS.max(cores.unwrap_or(0)).max(named)
 }
 

@@ -21,6 +21,7 @@ use self::declare::Declared;
 use self::guard::{Launch, Program};
 use self::kernel::Loaded;
 use super::convert::Converted;
+pub use super::unmodelled::bound_to;
 use super::unmodelled::named_cpus;
 use super::workload::{Calibration, Workload};
 use crate::policy::network::Model;
@@ -42,18 +43,28 @@ pub struct Plan<'a> {
     pub trust_calibration: bool,
 }
 
-/// The CPUs a workload runs on: as many as asked for, from the last on (the first
-/// does the machine's own work); else those it names; else all.
+/// The CPUs a workload runs on: those that its threads are bound to, and for the
+/// others as many as asked for, from the last on (the first does the machine's own
+/// work), else all.
 pub fn cpus_for(workload: &Workload, online: &[u32], cores: Option<usize>) -> Result<Vec<u32>> {
-    if let Some(cores) = cores {
-        ensure!(
-            cores <= online.len(),
-            "{cores} cores were asked for, and {} CPUs are online",
-            online.len()
-        );
-        return Ok(online[online.len() - cores..].to_vec());
+    let wanted = cores.unwrap_or(online.len());
+    ensure!(
+        wanted <= online.len(),
+        "{wanted} cores were asked for, and {} CPUs are online",
+        online.len()
+    );
+    let named = named_cpus(workload);
+    let mut cpus = match named {
+        Some(_) => Vec::new(),
+        None => online[online.len() - wanted..].to_vec(),
+    };
+    cpus.extend(bound_to(workload));
+    cpus.sort_unstable();
+    cpus.dedup();
+    match cpus.iter().find(|cpu| !online.contains(cpu)) {
+        Some(cpu) => bail!("the workload names CPU {cpu}, which is not online"),
+        None => Ok(cpus),
     }
-    Ok(named_cpus(workload).unwrap_or_else(|| online.to_vec()))
 }
 
 impl Plan<'_> {
@@ -179,7 +190,13 @@ mod tests {
         let online = [0, 1, 2, 3];
         assert_eq!(cpus_for(&free, &online, Some(2)).unwrap(), [2, 3]);
         assert_eq!(cpus_for(&free, &online, None).unwrap(), online);
-        assert_eq!(cpus_for(&pinned, &online, None).unwrap(), [1]);
+        // The file's own word comes first: rt-app would bind the thread there.
+        assert_eq!(cpus_for(&pinned, &online, Some(2)).unwrap(), [1]);
+        let mixed = parse(
+            r#"{"tasks": {"a": {"cpus": [0], "run": 1, "sleep": 1}, "b": {"run": 1, "sleep": 1}}}"#,
+        );
+        assert_eq!(cpus_for(&mixed, &online, Some(1)).unwrap(), [0, 3]);
+        assert!(cpus_for(&pinned, &[0], None).is_err());
         assert!(cpus_for(&free, &online, Some(5)).is_err());
     }
 }
