@@ -49,10 +49,10 @@ counted() {
 }
 
 recording() {
-    periodic /tmp/load.json $((seconds + 60)) 3/40 5/60 6/100
+    periodic /tmp/load.json $((seconds + 60)) 1/40 2/60 3/100
     sed -i 's/"calibration": "CPU0"/"calibration": "CPU0", "log_size": 0/' /tmp/load.json
     rt-app /tmp/load.json >/dev/null 2>&1 &
-    stress-ng --quiet --cpu 1 --cpu-load 20 --timer 1 --timer-freq 50 --timeout $((seconds + 60))s &
+    stress-ng --quiet --cpu 1 --cpu-load 5 --timer 1 --timer-freq 20 --timeout $((seconds + 60))s &
     sleep 5
     counted >/out/before
     cut -d' ' -f1 /proc/uptime >/out/from

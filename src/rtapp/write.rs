@@ -158,39 +158,42 @@ fn loops(loops: Loops) -> i64 {
 }
 
 fn class_members(setting: &Setting, class: Class, members: &mut Vec<(String, String)>) {
-    let mut add = |key: &str, value: Value| members.push((key.into(), value.to_string()));
+    let mut add = |key: &str, value: Option<Value>| {
+        members.extend(value.map(|value| (key.to_owned(), value.to_string())));
+    };
     let policy = setting.policy.as_ref().map(|policy| policy.value);
-    let priority = setting.priority.as_ref().map(|priority| priority.value);
+    let named = policy.map(|policy| json!(policy.name()));
+    let priority = setting.priority.as_ref().map(|p| json!(p.value));
+    let micros = |us: Option<u64>| us.map(|us| json!(us));
     match class {
         Class::AsWritten => {
-            policy.map(|policy| add("policy", json!(policy.name())));
-            priority.map(|priority| add("priority", json!(priority)));
-            let deadline = &setting.deadline;
-            deadline.runtime_us.map(|us| add("dl-runtime", json!(us)));
-            deadline.period_us.map(|us| add("dl-period", json!(us)));
-            deadline.deadline_us.map(|us| add("dl-deadline", json!(us)));
+            add("policy", named);
+            add("priority", priority);
+            add("dl-runtime", micros(setting.deadline.runtime_us));
+            add("dl-period", micros(setting.deadline.period_us));
+            add("dl-deadline", micros(setting.deadline.deadline_us));
         }
-        Class::Fair => match policy {
-            // A priority of another class is no nice level.
-            Some(policy) if policy.is_above_sched_ext() => add("policy", json!("SCHED_OTHER")),
-            policy => {
-                policy.map(|policy| add("policy", json!(policy.name())));
-                priority.map(|nice| add("priority", json!(nice)));
-            }
-        },
+        // A priority of another class is no nice level.
+        Class::Fair if policy.is_some_and(Policy::is_above_sched_ext) => {
+            add("policy", Some(json!("SCHED_OTHER")));
+        }
+        Class::Fair => {
+            add("policy", named);
+            add("priority", priority);
+        }
         Class::Fifo { priority } => {
-            add("policy", json!("SCHED_FIFO"));
-            add("priority", json!(priority));
+            add("policy", Some(json!("SCHED_FIFO")));
+            add("priority", Some(json!(priority)));
         }
         Class::Deadline {
             runtime_us,
             deadline_us,
             period_us,
         } => {
-            add("policy", json!("SCHED_DEADLINE"));
-            add("dl-runtime", json!(runtime_us));
-            add("dl-deadline", json!(deadline_us));
-            add("dl-period", json!(period_us));
+            add("policy", Some(json!("SCHED_DEADLINE")));
+            add("dl-runtime", micros(Some(runtime_us)));
+            add("dl-deadline", micros(Some(deadline_us)));
+            add("dl-period", micros(Some(period_us)));
         }
     }
 }
@@ -299,14 +302,11 @@ mod tests {
         assert!(strict["tasks"]["dl"]["dl-runtime"].is_null());
         assert_eq!(strict["tasks"]["nice"]["priority"], -5);
         let (as_is, _) = rewritten(text, vec![Class::AsWritten; 3]);
+        let once = Workload::parse(text.as_bytes()).unwrap();
         assert_eq!(
             as_is.threads[1].setting.deadline,
-            again_deadline(text).threads[1].setting.deadline
+            once.threads[1].setting.deadline
         );
-    }
-
-    fn again_deadline(text: &str) -> Workload {
-        Workload::parse(text.as_bytes()).unwrap()
     }
 
     #[test]

@@ -56,7 +56,7 @@ impl Run {
             .collect();
         self.segments = segments
             .iter()
-            .map(|s| (s.core as u32, s.task, s.index, s.start, s.end))
+            .map(|s| (s.core, s.task, s.index, s.start, s.end))
             .collect();
     }
 
@@ -80,7 +80,7 @@ impl Run {
 
     pub fn segments(&self) -> Vec<Segment> {
         let segment = |&(core, task, index, start, end): &(u32, u32, u32, Ns, Ns)| Segment {
-            core: core as _,
+            core,
             task,
             index,
             start,

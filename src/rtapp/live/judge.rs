@@ -207,7 +207,7 @@ pub fn segments(
                 index += 1;
             }
             segments.push(Segment {
-                core: core as _,
+                core: core as u32,
                 task: task as TaskId,
                 index: own.get(index).map_or(own.len() as u32, |job| job.index),
                 start,
