@@ -322,6 +322,7 @@ fn what_cannot_run_live_is_refused_before_anything_starts() {
         &[ONE_CPU, "--live", "--against", "eevdf,nobody"],
         "no scheduler \"nobody\"",
     );
+    refused(&[ONE_CPU, "--against", "eevdf"], "--against is for --live");
     refused(&[LOGS, "--live"], "only a workload can run live");
     refused(&[ONE_CPU, "--live", "--cores", "4096"], "CPUs are online");
     refused(&[ONE_CPU, "--live", "--vm"], "cannot be used with");

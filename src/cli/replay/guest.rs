@@ -79,9 +79,10 @@ pub fn run(
     if let Some(model) = &args.model {
         command.args(["--add", &carried(model, "/plan/model.onnx")?]);
     }
+    let names: Vec<&str> = entrants.iter().map(|e| e.name.as_str()).collect();
     command
         .args(["--", "scx_temponet", "replay", "/plan/workload.json"])
-        .args(["--live", "--against", &args.against.join(",")])
+        .args(["--live", "--against", &names.join(",")])
         .args(["--horizon", &format!("{horizon}ns")])
         .args(["--collect", "/out/collected.json"]);
     if let Some(cores) = args.cores {

@@ -2,10 +2,10 @@
 
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{ensure, Context, Result};
+use anyhow::{Context, Result};
 
 use super::input::Input;
-use super::{guest, CalibrationArg, ReplayArgs};
+use super::{guest, CalibrationArg, ReplayArgs, USUAL_LIVE};
 use crate::report::file::write_whole;
 use crate::rtapp::live::{cpus_for, kernel, Collected, Entrant, Plan, Run};
 use crate::rtapp::outcome::{self, Outcome};
@@ -65,12 +65,14 @@ impl Live {
             .workload
             .as_ref()
             .context("only a workload can run live: logs and recordings are for the simulator")?;
-        let entrants = args
-            .against
-            .iter()
-            .map(|name| Entrant::parse(name))
+        let names: Vec<&str> = match args.against.is_empty() {
+            true => USUAL_LIVE.into(),
+            false => args.against.iter().map(String::as_str).collect(),
+        };
+        let entrants = names
+            .into_iter()
+            .map(Entrant::parse)
             .collect::<Result<Vec<_>>>()?;
-        ensure!(!entrants.is_empty(), "--against names no scheduler");
         let and_simulated = !args.policy.is_empty();
         match field {
             Field::Here => {

@@ -56,8 +56,8 @@ pub struct ReplayArgs {
     #[arg(long, value_enum, default_value = "icount", requires = "vm")]
     pub vm_mode: VmMode,
     /// With --live or --vm: as-is, eevdf, fifo-rm, deadline, edf, temponet, distilled
-    /// (also -nohints), and any installed scx_NAME.
-    #[arg(long, value_delimiter = ',', value_name = "S,S,…", default_values = ["eevdf", "edf"])]
+    /// (also -nohints), and any installed scx_NAME (default: eevdf and edf).
+    #[arg(long, value_delimiter = ',', value_name = "S,S,…")]
     pub against: Vec<String>,
     /// What one of rt-app's loops takes: measured first, or the file's figure, which
     /// was measured on some machine.
@@ -133,6 +133,8 @@ pub enum CalibrationArg {
 
 /// Simulated when nobody says what.
 const USUAL: [&str; 4] = ["edf", "rm", "fcfs", "mh"];
+/// The same for live runs.
+const USUAL_LIVE: [&str; 2] = ["eevdf", "edf"];
 /// After Ctrl-C, as shells have it.
 const INTERRUPTED: u8 = 130;
 
@@ -170,7 +172,12 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
 
 fn replay(args: &ReplayArgs, stop: &AtomicBool) -> Result<ExitCode> {
     let wished = args.cores.map(usize::from);
-    let field = std::cell::RefCell::new(Field::of(args));
+    let field = Field::of(args);
+    ensure!(
+        args.against.is_empty() || field.is_some(),
+        "--against is for --live and --vm; the simulator's policies are --policy"
+    );
+    let field = std::cell::RefCell::new(field);
     let cpus = std::cell::RefCell::new(Vec::new());
     let mut input = Input::read(args, &|workload| {
         let Some(field) = &mut *field.borrow_mut() else {

@@ -50,6 +50,8 @@ impl Turn<'_> {
     /// Whatever this starts or changes is gone or undone when it returns.
     pub fn run(&self, run: &mut Run) -> Result<Vec<String>> {
         std::fs::create_dir(self.folder).context("cannot create a temporary folder")?;
+        // Whoever failed before may still be on its way out.
+        self.wait_until_unloaded()?;
         let _admission = self.open_admission()?;
         let mut scheduler = self.load()?;
         let loaded = Loaded::now();
