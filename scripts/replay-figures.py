@@ -55,17 +55,14 @@ def agreement(folder):
 
 
 def counts(path):
-    """Thread -> (ns on a CPU, name)."""
-    threads = {}
-    for line in path.read_text().splitlines():
-        tid, ran, name = line.split(" ", 2)
-        threads[tid] = (int(ran), name)
-    return threads
+    """Thread -> seconds on a CPU."""
+    pairs = (line.split() for line in path.read_text().splitlines())
+    return {tid: int(ticks) / 100 for tid, ticks in pairs}
 
 
 def recording(folder, program):
     before, after = counts(folder / "before"), counts(folder / "after")
-    span = 1e9 * (float((folder / "to").read_text()) - float((folder / "from").read_text()))
+    span = float((folder / "to").read_text()) - float((folder / "from").read_text())
     file = folder / "recording.json"
     done = subprocess.run(
         [program, "replay", file, "--policy", "edf", "--json"], check=True, capture_output=True, text=True
@@ -78,7 +75,7 @@ def recording(folder, program):
         tid = task["name"].rsplit("-", 1)[-1]
         if tid not in before or tid not in after:
             continue
-        counted = (after[tid][0] - before[tid][0]) / span
+        counted = (after[tid] - before[tid]) / span
         if counted < LEAST_CPUS:
             continue
         apart = task["cpus_used"] / counted - 1

@@ -6,6 +6,7 @@
 #
 #   --kernel V      as scripts/vm takes it (default: 6.18.15)
 #   --seconds N     how long the recording is (default: 600)
+#   --keep DIR      keep the reports there
 #   --program P     the scx_temponet to use (default: the release build)
 #
 #   examples    every workload that ships with rt-app, live under edf: what ran, and
@@ -19,14 +20,15 @@
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-kernel=6.18.15 seconds=600 program=$REPO/target/release/scx_temponet
+kernel=6.18.15 seconds=600 program=$REPO/target/release/scx_temponet keep=''
 while (($#)); do
     case $1 in
         -h | --help) print_manual; exit 0 ;;
-        --kernel | --seconds | --program) (($# > 1)) || usage_error "$1 wants a value" ;;&
+        --kernel | --seconds | --program | --keep) (($# > 1)) || usage_error "$1 wants a value" ;;&
         --kernel) kernel=$2; shift 2 ;;
         --seconds) [[ $2 =~ ^[1-9][0-9]*$ ]] || usage_error "--seconds: not a number: $2"; seconds=$2; shift 2 ;;
         --program) program=$2; shift 2 ;;
+        --keep) keep=$2; shift 2 ;;
         -*) usage_error "unknown option: $1" ;;
         *) break ;;
     esac
@@ -58,6 +60,10 @@ for part in "$@"; do
         agreement) in_guest agreement 3600 ;;
         recording) in_guest recording $((1800 + 10 * seconds)) ;;
     esac
+    if [[ -n $keep ]]; then
+        mkdir -p "$keep"
+        cp -r "$work/$part" "$keep/"
+    fi
     python3 "$REPO/scripts/replay-figures.py" "$part" "$work/$part" "$program" || failed=1
 done
 exit "$failed"

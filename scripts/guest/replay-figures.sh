@@ -40,11 +40,12 @@ agreement() {
     done
 }
 
-# Time on a CPU of every thread, by the kernel's own count.
+# Time on a CPU of every thread, in ticks of 10 ms, by the kernel's own count: the two
+# parts are scaled so that their sum is exact.
 counted() {
     local stat
-    for stat in /proc/[0-9]*/task/[0-9]*/schedstat; do
-        { echo "$(cut -d/ -f5 <<<"$stat") $(cut -d' ' -f1 "$stat") $(cat "${stat%schedstat}comm")"; } 2>/dev/null || true
+    for stat in /proc/[0-9]*/task/[0-9]*/stat; do
+        sed 's/ (.*) / /' "$stat" 2>/dev/null | awk '{ print $1, $13 + $14 }'
     done
 }
 

@@ -20,7 +20,8 @@ use crate::rtapp::write::{self, Class, Orders, LOG_BASENAME};
 use crate::sim::time::SECOND;
 
 /// Every thread sleeps so long first: time to find it and to declare its deadline.
-const LEAD_US: u64 = 2_000_000;
+/// Where that was not enough, the machine is slow, and the second is tried.
+const LEADS_US: [u64; 2] = [2_000_000, 15_000_000];
 /// After the last judged deadline, for jobs that are late.
 const TAIL_S: u64 = 1;
 const LOADING_LIMIT: Duration = Duration::from_secs(60);
@@ -36,6 +37,11 @@ const ROW_BYTES: u64 = 128;
 const MOST_LOG_MEGABYTES: u64 = 64;
 /// The kernel's admission control for SCHED_DEADLINE, and what switches it off.
 const RT_RUNTIME: &str = "/proc/sys/kernel/sched_rt_runtime_us";
+
+/// The threads began before everything was ready for them.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct TooSlow(String);
 
 pub(super) struct Turn<'a> {
     pub plan: &'a Plan<'a>,
@@ -56,7 +62,11 @@ impl Turn<'_> {
         let mut scheduler = self.load()?;
         let loaded = Loaded::now();
         run.ops = loaded.name();
-        let notes = self.workload(&loaded, scheduler.as_mut(), run)?;
+        let mut notes = self.workload(LEADS_US[0], &loaded, scheduler.as_mut(), run);
+        if matches!(&notes, Err(why) if why.is::<TooSlow>()) {
+            notes = self.workload(LEADS_US[1], &loaded, scheduler.as_mut(), run);
+        }
+        let notes = notes?;
         if let Some(mut scheduler) = scheduler {
             let ended = scheduler.end();
             ensure!(ended, "it did not end when asked, and was killed");
@@ -126,12 +136,15 @@ impl Turn<'_> {
     /// rt-app from start to end, with the scheduler watched.
     fn workload(
         &self,
+        lead_us: u64,
         loaded: &Loaded,
         mut scheduler: Option<&mut Program>,
         run: &mut Run,
     ) -> Result<Vec<String>> {
         let file = self.folder.join("workload.json");
-        let (text, duration) = self.file_text()?;
+        let logs = self.folder.join(format!("logs-{lead_us}"));
+        std::fs::create_dir(&logs).context("cannot create a temporary folder")?;
+        let (text, duration) = self.file_text(lead_us, &logs)?;
         std::fs::write(&file, text).context("cannot write a temporary file")?;
         let words = ["rt-app".into(), file.into_os_string()];
         let started = Instant::now();
@@ -142,13 +155,14 @@ impl Turn<'_> {
             cpus: &self.plan.cpus,
             patience: RTAPP_PATIENCE,
         })?;
-        let threads = self.threads(&mut rtapp)?;
+        let lead = Duration::from_micros(lead_us);
+        let threads = self.threads(&mut rtapp, lead)?;
         if self.entrant.wants_hints() {
             declare::declare(&threads, &write::names(self.plan.workload), self.declared)?;
-            ensure!(
-                started.elapsed() < Duration::from_micros(LEAD_US),
-                "the threads had begun before all deadlines were declared"
-            );
+            if started.elapsed() >= lead {
+                let why = "the threads had begun before all deadlines were declared";
+                return Err(TooSlow(why.into()).into());
+            }
         }
         let mut storage = MaybeUninit::uninit();
         // Who ran where is worth having and no reason to fail.
@@ -180,8 +194,8 @@ impl Turn<'_> {
             stretches.extend(recorder.finish()?.0);
         }
         let (workload, converted) = (self.plan.workload, self.plan.converted);
-        let logs = self.logs(threads.len())?;
-        let judged = judge::judge(workload, converted, &logs, LEAD_US)?;
+        let logs = self.logs(&logs)?;
+        let judged = judge::judge(workload, converted, &logs, lead_us)?;
         let tids: Vec<u32> = threads.iter().map(|(tid, _)| *tid).collect();
         let segments = judge::segments(
             workload,
@@ -195,21 +209,19 @@ impl Turn<'_> {
         Ok(judged.notes)
     }
 
-    fn file_text(&self) -> Result<(String, u64)> {
+    fn file_text(&self, lead_us: u64, logs: &Path) -> Result<(String, u64)> {
         let horizon = self.plan.converted.set.horizon_ns;
-        let duration_s = (horizon.div_ceil(SECOND)) + LEAD_US / 1_000_000 + TAIL_S;
+        let duration_s = (horizon.div_ceil(SECOND)) + lead_us / 1_000_000 + TAIL_S;
         let shortest = self.plan.converted.set.tasks.iter().map(|t| t.period_ns);
         let rows = duration_s * SECOND / shortest.min().unwrap_or(SECOND).max(1000);
         let megabytes = (rows * ROW_BYTES).div_ceil(1 << 20) + 1;
-        let logs = self.folder.join("logs");
-        std::fs::create_dir(&logs).context("cannot create a temporary folder")?;
         let log_dir = logs.to_str().context("the temporary folder has no name")?;
         let classes: Vec<Class> = declare::classes(self.entrant, self.declared);
         let text = write::text(
             self.plan.workload,
             &Orders {
                 classes,
-                lead_us: LEAD_US,
+                lead_us,
                 duration_s,
                 calibration_ns: self.calibration_ns,
                 log_dir,
@@ -220,11 +232,11 @@ impl Turn<'_> {
     }
 
     /// rt-app's threads, once all are there and have their names.
-    fn threads(&self, rtapp: &mut Program) -> Result<Vec<(u32, String)>> {
+    fn threads(&self, rtapp: &mut Program, lead: Duration) -> Result<Vec<(u32, String)>> {
         let workload = self.plan.workload;
         let names = write::names(workload);
         let expected: usize = workload.threads.iter().map(|t| t.instances as usize).sum();
-        let until = Instant::now() + Duration::from_micros(LEAD_US);
+        let until = Instant::now() + lead;
         loop {
             check(self.stop)?;
             if let Some(status) = rtapp.ended()? {
@@ -235,26 +247,24 @@ impl Turn<'_> {
             if threads.len() == expected {
                 return Ok(threads);
             }
-            ensure!(
-                Instant::now() < until,
-                "rt-app started {} of {expected} threads: {}",
-                threads.len(),
-                rtapp.last_words()
-            );
+            if Instant::now() >= until {
+                let (count, said) = (threads.len(), rtapp.last_words());
+                let why = format!("rt-app started {count} of {expected} threads: {said}");
+                return Err(TooSlow(why).into());
+            }
             std::thread::sleep(POLL);
         }
     }
 
     /// By number.
-    fn logs(&self, count: usize) -> Result<Vec<Option<Log>>> {
+    fn logs(&self, folder: &Path) -> Result<Vec<Option<Log>>> {
         let workload = self.plan.workload;
         let names = write::names(workload);
         let threads = names.iter().zip(&workload.threads);
         let names = threads.flat_map(|(name, t)| vec![name; t.instances as usize]);
-        let mut logs = Vec::with_capacity(count);
+        let mut logs = Vec::new();
         for (number, name) in names.enumerate() {
-            let file = format!("logs/{LOG_BASENAME}-{name}-{number}.log");
-            let path = self.folder.join(file);
+            let path = folder.join(format!("{LOG_BASENAME}-{name}-{number}.log"));
             logs.push(match path.exists() {
                 true => Some(log::load(&[path])?.remove(0)),
                 false => None,

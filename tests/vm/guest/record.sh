@@ -8,8 +8,8 @@ used() {
     awk -v name="\"name\": \"$1\"" '/"cpus_used"/ { used = $2 } index($0, name) { print used + 0; exit }' /tmp/replayed.json
 }
 replayed() { scx_temponet replay "$1" --policy edf --json >/tmp/replayed.json 2>/dev/null || fail "$1 cannot be replayed"; }
-# ns on a CPU by the kernel's own count.
-counted() { cut -d' ' -f1 "/proc/$1/schedstat"; }
+# ns on a CPU by the kernel's own count, in ticks of 10 ms.
+counted() { sed 's/.*) //' "/proc/$1/stat" | awk '{ printf "%d\n", ($12 + $13) * 1e7 }'; }
 uptime_ns() { awk '{ printf "%d\n", $1 * 1e9 }' /proc/uptime; }
 
 start_scheduler

@@ -32,7 +32,7 @@ ended() {
 status=0
 scx_temponet replay /tmp/workload.json --live --against eevdf,edf,deadline --json --perfetto /tmp/trace.json \
     >/tmp/report.json 2>/tmp/report.err || status=$?
-assert_eq "$status" 0 "status of replay: $(tail -n 3 /tmp/report.err)"
+assert_eq "$status" 0 "status of replay: $(tail -n 1 /tmp/report.err) $(grep '"failed": "' /tmp/report.json)"
 as_before "after a whole run"
 assert_eq "$(grep -c '"source": "live"' /tmp/report.json)" 3 "schedulers with figures"
 assert_match "$(cat /tmp/report.json)" '"loaded": "temponet' "the scheduler that was loaded for edf"
