@@ -15,6 +15,7 @@ pub mod kernel;
 mod machine;
 pub mod mirror;
 pub mod record;
+pub mod recorder;
 pub mod rules;
 mod scheduler;
 pub mod stats;

@@ -56,9 +56,7 @@ pub fn run() -> ExitCode {
             return exit(train::run(&args).map(|()| ExitCode::SUCCESS), 2)
         }
         Some(Command::Eval(args)) => return exit(eval::run(&args).map(|()| ExitCode::SUCCESS), 2),
-        Some(Command::Replay(args)) => {
-            return exit(replay::run(&args).map(|()| ExitCode::SUCCESS), 2)
-        }
+        Some(Command::Replay(args)) => return exit(replay::run(&args), 2),
         Some(Command::Monitor(args)) => {
             return exit(monitor::run(&args).map(|()| ExitCode::SUCCESS), 2)
         }

@@ -25,6 +25,7 @@ mod matrix;
 pub mod net;
 #[cfg(test)]
 mod net_tests;
+mod recorded;
 pub mod rollout;
 pub mod trainer;
 pub mod validate;

@@ -5,18 +5,22 @@ use super::bc::{self, Lesson};
 use super::config::{Algo, Config};
 use super::dqn::{self, Counters, Transition};
 use super::learner::Learner;
+use super::recorded;
 use super::rollout::{self, Sample};
 use super::validate::{Standing, Validation};
 use crate::policy::network::{Model, Native, Precision, Provenance};
 use crate::policy::Tokenizer;
 use crate::sim::policies::{Decided, Policy};
 use crate::sim::rng::{child_seed, Rng};
+use crate::sim::task::TaskSet;
 use crate::sim::time::{Ns, MS};
 use rayon::prelude::*;
 use std::collections::VecDeque;
 
 pub struct Trainer {
     pub config: Config,
+    /// Task sets that machines are also drawn from; not part of a checkpoint.
+    pub recordings: Vec<TaskSet>,
     tokenizer: Tokenizer,
     pub learner: Learner,
     pub round: u32,
@@ -41,6 +45,7 @@ impl Trainer {
     pub fn new(config: Config) -> Result<Trainer, String> {
         config.check()?;
         Ok(Trainer {
+            recordings: Vec::new(),
             tokenizer: config.tokenizer()?,
             learner: Learner::new(config.shape()?, config.seed, config.optimiser),
             round: 0,
@@ -112,7 +117,13 @@ impl Trainer {
     fn machine(&self, index: usize) -> (super::env::Machine, u64) {
         let seed = self.seed(index);
         let horizon = (self.config.episode_ms * MS as f64) as Ns;
-        let machine = self.config.curriculum.draw(&self.tokenizer, horizon, seed);
+        let mut machine = self.config.curriculum.draw(&self.tokenizer, horizon, seed);
+        let mut rng = Rng::new(child_seed(seed, 3));
+        if !self.recordings.is_empty() && rng.chance(recorded::SHARE) {
+            if let Some(set) = recorded::draw(&self.recordings, horizon, &mut rng) {
+                machine.set = set;
+            }
+        }
         (machine, child_seed(seed, 2))
     }
 
