@@ -4,6 +4,7 @@
 pub mod bench;
 pub mod doctor;
 pub mod eval;
+pub mod explain;
 pub mod hint;
 mod load;
 pub mod replay;
@@ -37,6 +38,7 @@ enum Command {
     Bench(bench::BenchArgs),
     Train(train::TrainArgs),
     Eval(eval::EvalArgs),
+    Explain(explain::ExplainArgs),
     Replay(Box<replay::ReplayArgs>),
 }
 
@@ -53,6 +55,9 @@ pub fn run() -> ExitCode {
             return exit(train::run(&args).map(|()| ExitCode::SUCCESS), 2)
         }
         Some(Command::Eval(args)) => return exit(eval::run(&args).map(|()| ExitCode::SUCCESS), 2),
+        Some(Command::Explain(args)) => {
+            return exit(explain::run(&args).map(|()| ExitCode::SUCCESS), 2)
+        }
         Some(Command::Replay(args)) => {
             return exit(replay::run(&args).map(|()| ExitCode::SUCCESS), 2)
         }
