@@ -1,6 +1,7 @@
 //! `scx_temponet explain`: what the network looks at, and what is left of it
 //! as a rule.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::{ensure, Context, Result};
@@ -54,8 +55,10 @@ pub struct ExplainArgs {
 /// A token of the situation.
 #[derive(Serialize)]
 struct Seen {
+    /// Where its bins begin; neither for idle, no slack for late jobs.
     slack_ms: Option<f64>,
     work_ms: Option<f64>,
+    late: bool,
     class: u8,
     doubt: u8,
     count: u32,
@@ -110,10 +113,12 @@ pub fn run(args: &ExplainArgs) -> Result<()> {
         distilled: model.distilled().cloned(),
         agreement,
     };
-    match args.json {
-        true => println!("{}", serde_json::to_string_pretty(&outcome)?),
-        false => print(&model, &outcome),
-    }
+    let text = match args.json {
+        true => serde_json::to_string_pretty(&outcome)? + "\n",
+        false => printed(&model, &outcome),
+    };
+    // A closed pipe (explain | head) is no error worth a word.
+    let _ = std::io::stdout().write_all(text.as_bytes());
     Ok(())
 }
 
@@ -137,7 +142,8 @@ fn look(model: &Model, moment: &Moment) -> (Vec<Seen>, Vec<Vec<f32>>) {
             } => (Some(slack), Some(work), class, doubt),
         };
         Seen {
-            slack_ms: slack.map(|bin| slack_from_ms(tokenizer.slack(), bin.into())),
+            slack_ms: slack.and_then(|bin| slack_from_ms(tokenizer.slack(), bin.into())),
+            late: slack == Some(0),
             work_ms: work.map(|bin| from_ms(tokenizer.work(), bin.into())),
             class,
             doubt,
@@ -179,21 +185,19 @@ fn from_ms(bins: &Quantiser, bin: usize) -> f64 {
 }
 
 /// Of a slack bin as tokens count it: the first is for late jobs.
-fn slack_from_ms(bins: &Quantiser, bin: usize) -> f64 {
-    bin.checked_sub(1)
-        .map_or(f64::NEG_INFINITY, |bin| from_ms(bins, bin))
+fn slack_from_ms(bins: &Quantiser, bin: usize) -> Option<f64> {
+    bin.checked_sub(1).map(|bin| from_ms(bins, bin))
 }
 
 fn slack_label(bins: &Quantiser, bin: usize) -> String {
-    match slack_from_ms(bins, bin) {
-        late if late < 0.0 => "late".into(),
-        ms => format!("{ms:.1}"),
-    }
+    slack_from_ms(bins, bin).map_or("late".into(), |ms| format!("{ms:.1}"))
 }
 
-fn print(model: &Model, outcome: &Outcome) {
-    println!("model  {}\n", outcome.model);
-    println!("A situation of {} CPUs: attention of the first layer", CPUS);
+fn printed(model: &Model, outcome: &Outcome) -> String {
+    let mut text = format!(
+        "model  {}\n\nA situation of {CPUS} CPUs: attention of the first layer\n",
+        outcome.model
+    );
     let mut table = Table::new([
         "slack from ms",
         "work from ms",
@@ -206,9 +210,9 @@ fn print(model: &Model, outcome: &Outcome) {
     ]);
     for seen in &outcome.tokens {
         let ms = |ms: Option<f64>| match ms {
-            None => "idle".to_owned(),
-            Some(ms) if ms < 0.0 => "late".into(),
             Some(ms) => format!("{ms:.1}"),
+            None if seen.late => "late".into(),
+            None => "idle".into(),
         };
         table.row([
             ms(seen.slack_ms),
@@ -221,24 +225,23 @@ fn print(model: &Model, outcome: &Outcome) {
             format!("{:.2}", seen.entropy),
         ]);
     }
-    println!("{table}");
-    println!("What one more job would be worth there, by slack (down) and work (across):");
+    text += &format!("{table}\n");
+    text += "What one more job would be worth there, by slack (down) and work (across):\n";
     let values: Vec<f32> = outcome.heat.iter().flatten().copied().collect();
-    print!("{}", heat_map(model, &values));
+    text += &heat_map(model, &values);
     let Some(table) = &outcome.distilled else {
-        println!("\nIt has no distilled table; --fit-distilled makes one.");
-        return;
+        return text + "\nIt has no distilled table; --fit-distilled makes one.\n";
     };
-    println!(
-        "\nThe distilled table, of {} decisions (seed {}):",
+    text += &format!(
+        "\nThe distilled table, of {} decisions (seed {}):\n",
         table.contexts(),
         table.seed()
     );
     let values: Vec<f32> = table.scores().iter().map(|&score| score.into()).collect();
-    print!("{}", heat_map(model, &values));
+    text += &heat_map(model, &values);
     if let Some(agreement) = &outcome.agreement {
-        println!(
-            "On {} decisions that it was not fitted to it picks first whom the network picks in {:.1} % (EDF {:.1} %), and {:.1} % of those who run (EDF {:.1} %).",
+        text += &format!(
+            "On {} decisions that it was not fitted to it picks first whom the network picks in {:.1} % (EDF {:.1} %), and {:.1} % of those who run (EDF {:.1} %).\n",
             agreement.contexts,
             100.0 * agreement.first,
             100.0 * agreement.edf_first,
@@ -246,6 +249,7 @@ fn print(model: &Model, outcome: &Outcome) {
             100.0 * agreement.edf_top_m
         );
     }
+    text
 }
 
 /// From the least to the most.

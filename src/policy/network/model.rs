@@ -193,6 +193,7 @@ mod tests {
     #[test]
     fn the_shipped_network_is_trained_and_small_enough_to_run_beside_a_scheduler() {
         assert!(Model::shipped().is_trained());
+        assert!(Model::shipped().distilled().is_some());
         assert!(Model::shipped().shape().flops(32) <= 2_000_000);
         assert!(Model::default_shape().fits(&Model::default_tokenizer()));
     }
