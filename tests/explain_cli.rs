@@ -21,7 +21,7 @@ fn the_fitted_table_is_stored_and_shown() {
         "--out",
         &out,
         "--machines",
-        "6",
+        "24",
         "--json",
     ]);
     let errors = String::from_utf8_lossy(&fitted.stderr);
