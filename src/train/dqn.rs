@@ -67,7 +67,7 @@ impl Default for DqnConfig {
             epsilon_rounds: 0.5,
             beta: 0.1,
             early: 0.1,
-            priority: 0.0,
+            priority: 0.6,
             correction: 0.4,
         }
     }
