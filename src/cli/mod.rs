@@ -4,6 +4,7 @@
 pub mod bench;
 pub mod doctor;
 pub mod eval;
+pub mod explain;
 pub mod hint;
 mod load;
 pub mod monitor;
@@ -39,6 +40,7 @@ enum Command {
     Bench(bench::BenchArgs),
     Train(train::TrainArgs),
     Eval(eval::EvalArgs),
+    Explain(explain::ExplainArgs),
     Replay(Box<replay::ReplayArgs>),
     Monitor(monitor::MonitorArgs),
 }
@@ -56,6 +58,9 @@ pub fn run() -> ExitCode {
             return exit(train::run(&args).map(|()| ExitCode::SUCCESS), 2)
         }
         Some(Command::Eval(args)) => return exit(eval::run(&args).map(|()| ExitCode::SUCCESS), 2),
+        Some(Command::Explain(args)) => {
+            return exit(explain::run(&args).map(|()| ExitCode::SUCCESS), 2)
+        }
         Some(Command::Replay(args)) => return exit(replay::run(&args), 2),
         Some(Command::Monitor(args)) => {
             return exit(monitor::run(&args).map(|()| ExitCode::SUCCESS), 2)
