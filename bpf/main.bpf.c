@@ -96,10 +96,17 @@ static __always_inline s32 queue_task(struct task_struct *p, struct task_ctx *tc
 	return cpu;
 }
 
-/* What the machine itself needs done on one CPU is never queued. */
+/* The kernel's: userspace may not move it. */
+#define PF_NO_SETAFFINITY 0x04000000
+
+/*
+ * What the machine itself needs done on one CPU is never queued. Where there is only
+ * one CPU every kernel thread is bound to it, and khugepaged can wait.
+ */
 static bool is_cpu_kthread(const struct task_struct *p)
 {
-	return (p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1;
+	return (p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1 &&
+	       (nr_cpus > 1 || (p->flags & PF_NO_SETAFFINITY));
 }
 
 /*

@@ -286,6 +286,9 @@ fn start_agent(
 /// warm by now and allocates no more; what other threads allocate later need not be
 /// there at once, and making it so would take time from others.
 fn lock_memory() {
+    // Nor may the kernel hold the agent up to make large pages of its memory.
+    // SAFETY: as below.
+    unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
     // SAFETY: changes how our own memory is kept, nothing else.
     if unsafe { libc::mlockall(libc::MCL_CURRENT) } != 0 {
         warn!(
