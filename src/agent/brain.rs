@@ -237,8 +237,16 @@ impl Brain {
             let runtime_ns = period_ns / 3 - 13_000 * (i as i64 % 31);
             (period_ns, runtime_ns)
         };
+        let one = cpus.lowest().map_or(CpuMask::ALL, CpuMask::only);
         for n in [1, 2, 3, 8, 20, 64, MOST] {
-            for shift in 0..4 {
+            for shift in 0..8 {
+                // Some bound to a CPU, then all, then none.
+                let allowed = |i: usize| match shift {
+                    6 => one,
+                    7 => CpuMask::ALL,
+                    _ if i.is_multiple_of(3) => one,
+                    _ => CpuMask::ALL,
+                };
                 let jobs: Vec<Job> = (0..n)
                     .map(|i| {
                         let (period_ns, runtime_ns) = task(i + shift);
@@ -248,7 +256,7 @@ impl Brain {
                             spread_ns: runtime_ns / 10 * (i as i64 % 5),
                             criticality: (i % 2) as u8,
                             last_cpu: Some((i % cpus.count().max(1)) as CpuId),
-                            allowed: CpuMask::ALL,
+                            allowed: allowed(i),
                         }
                     })
                     .collect();
@@ -257,6 +265,7 @@ impl Brain {
                         let (period_ns, runtime_ns) = task(i + shift);
                         Upcoming {
                             pending: Some(i as u32),
+                            allowed: allowed(i),
                             ..Upcoming::new(period_ns, (period_ns, runtime_ns, period_ns))
                         }
                     })

@@ -116,6 +116,7 @@ impl Agent {
                     chance: 0x9E37_79B9_7F4A_7C15,
                 };
                 control.warm_up();
+                touch_stack();
                 let _ = ready.send(());
                 if let Err(e) = control.run(&senses.ring, &stop_there, &doorbell_there) {
                     error!("the agent gave up, deadlines decide: {e:#}");
@@ -201,8 +202,6 @@ impl Control {
             list.reserve(ENDANGERED);
         }
         self.introduce_identity();
-        self.rounds.allocations = allocations::count();
-        self.rounds.faults = page_faults();
     }
 
     fn introduce_identity(&self) {
@@ -226,6 +225,10 @@ impl Control {
         while !stop.load(Ordering::Relaxed) {
             wait(ring.epoll_fd(), doorbell, self.patience())?;
             let began = (monotonic(), thread_cpu());
+            if self.rounds.count == 0 {
+                self.rounds.allocations = allocations::count();
+                self.rounds.faults = page_faults();
+            }
             self.take_new_brain();
             if self.settings.misbehave == Misbehaviour::Deaf {
                 std::thread::sleep(std::time::Duration::from_millis(1500));
@@ -510,6 +513,16 @@ impl Control {
             let faults = page_faults() - self.rounds.faults;
             Gauges::set(&self.gauges.page_faults, faults);
         }
+    }
+}
+
+/// Has the pages of the stack there that a decision will use.
+#[inline(never)]
+fn touch_stack() {
+    let mut pages = [0u8; 256 * 1024];
+    for page in pages.iter_mut().step_by(4096) {
+        // SAFETY: a byte of our own; volatile, so that it is really written.
+        unsafe { std::ptr::write_volatile(page, 1) };
     }
 }
 
