@@ -359,8 +359,12 @@ impl Control {
             0
         };
         self.board.free_until(free);
-        self.gauges.feasible.store(verdict.feasible, Ordering::Relaxed);
-        self.gauges.overloaded.store(verdict.overloaded, Ordering::Relaxed);
+        self.gauges
+            .feasible
+            .store(verdict.feasible, Ordering::Relaxed);
+        self.gauges
+            .overloaded
+            .store(verdict.overloaded, Ordering::Relaxed);
         self.gauges.burst.store(decision.burst, Ordering::Relaxed);
         let contended = self.mirror.pending() > cpus.count();
 
@@ -369,7 +373,11 @@ impl Control {
         for (place, task) in self.mirror.upcoming_tasks().enumerate() {
             let keeps = self.brain.keeps_task(place);
             given_up += u64::from(!keeps);
-            let verdict = if keeps { Verdict::Keep } else { Verdict::GiveUp };
+            let verdict = if keeps {
+                Verdict::Keep
+            } else {
+                Verdict::GiveUp
+            };
             self.board.judge(task.record.pid, verdict, until);
         }
         self.board.verdicts_until(until);
@@ -382,13 +390,15 @@ impl Control {
 
         let done = monotonic();
         self.board.heartbeat(self.mirror.kernel_time(done));
-        self.board.ring_after(self.mirror.kernel_time(done + interval));
+        self.board
+            .ring_after(self.mirror.kernel_time(done + interval));
         Gauges::add(&self.gauges.decisions, 1);
         Gauges::set(&self.gauges.given_up, given_up);
         Gauges::set(&self.gauges.tasks, self.mirror.tasks().len() as u64);
         Gauges::set(&self.gauges.interval_ns, interval as u64);
         self.gauges.latency.note(done - began);
-        self.rounds.decision_ns += (self.mirror.kernel_time(done) - made - self.rounds.decision_ns) / 8;
+        self.rounds.decision_ns +=
+            (self.mirror.kernel_time(done) - made - self.rounds.decision_ns) / 8;
         self.rounds.decided_at = done;
         self.rounds.contended = contended;
         self.rounds.heard = false;
@@ -443,8 +453,13 @@ impl Control {
         }
         for _ in 0..64 {
             let pid = (draw() % 2000) as u32;
-            let verdict = if draw() % 2 == 0 { Verdict::Keep } else { Verdict::GiveUp };
-            self.board.judge(pid, verdict, now.wrapping_add(draw() as i64 >> 33));
+            let verdict = if draw() % 2 == 0 {
+                Verdict::Keep
+            } else {
+                Verdict::GiveUp
+            };
+            self.board
+                .judge(pid, verdict, now.wrapping_add(draw() as i64 >> 33));
             let cell = super::board::Cell {
                 class: draw() as usize % 2,
                 slack: draw() as usize % 64,

@@ -155,7 +155,10 @@ impl<'a> Scheduler<'a> {
             .attach(Arc::new(MapStore::new(hint_map)?))
             .context("cannot carry the declared deadlines over")?;
         let gauges = Arc::new(Gauges::default());
-        let cpus = machine.cpu_order.iter().filter_map(|&cpu| CpuId::try_from(cpu).ok());
+        let cpus = machine
+            .cpu_order
+            .iter()
+            .filter_map(|&cpu| CpuId::try_from(cpu).ok());
         let cpus: CpuMask = cpus.collect();
         let agent = start_agent(&mut skel, config, cpus, &gauges)?;
         let link = scx_ops_attach!(skel, temponet_ops)?;
@@ -204,7 +207,10 @@ impl<'a> Scheduler<'a> {
     /// A model that cannot be used changes nothing.
     fn reload(&mut self) {
         let Some(agent) = &self.agent else {
-            info!("policy {:?} runs no network: nothing to reload", self.policy);
+            info!(
+                "policy {:?} runs no network: nothing to reload",
+                self.policy
+            );
             return;
         };
         match Brain::open(&self.brain, self.cpus) {
@@ -230,7 +236,11 @@ impl<'a> Scheduler<'a> {
             cpus,
             &self.skel.maps.offenders,
             self.policy,
-            self.skel.maps.bss_data.as_ref().map_or(0, |bss| bss.level_now),
+            self.skel
+                .maps
+                .bss_data
+                .as_ref()
+                .map_or(0, |bss| bss.level_now),
             self.agent.is_some().then_some(&self.gauges),
         )
     }
