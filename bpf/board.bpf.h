@@ -14,7 +14,7 @@ struct temponet_board board SEC(".data.board");
 const volatile u32 best_level = TN_LEVEL_EDF;
 /* The agent's process. */
 const volatile u32 agent_tgid;
-/* What its threads may use before they are tasks like others, per mille of a CPU. */
+/* What it may use before it is a task like others, per mille of a CPU. */
 const volatile u64 agent_permille = 100;
 
 /* The first ring that was not answered yet, 0: none. */
@@ -150,31 +150,40 @@ __weak int note_age(u64 made_at, u64 now)
 }
 
 /*
- * The agent's own threads do not wait behind the work they schedule, as long as
- * they are short: a bucket of CPU time that fills at their share and holds a
- * tenth of a second's worth. Beyond it they are tasks like others.
+ * The agent does not wait behind the work it schedules, as long as it is short: a
+ * bucket of CPU time that fills at its share and holds a second's worth. Beyond it
+ * the agent is a task like others.
  */
 static u64 agent_credit_ns = 100 * TN_MSEC;
 static u64 agent_credit_at;
+static bool agent_spent;
 
+/* The one of its threads that decides; the others wait like everybody. */
 static bool is_agent(const struct task_struct *p)
 {
-	return agent_tgid && (u32)p->tgid == agent_tgid;
+	return agent_tgid && (u32)p->tgid == agent_tgid && (u32)p->pid == board.agent_tid;
 }
 
 static bool agent_may_cut_in(u64 now)
 {
-	u64 most = MAX(agent_permille * 100 * TN_USEC, 10 * TN_MSEC);
+	u64 most = MAX(agent_permille * TN_MSEC, 10 * TN_MSEC);
 	u64 gained = MIN(since(now, agent_credit_at), 10000 * (u64)TN_MSEC) * agent_permille / 1000;
 
 	agent_credit_at = now;
 	agent_credit_ns = MIN(agent_credit_ns + gained, most);
-	return agent_credit_ns > 0;
+	/* Once it is empty it has to fill up again, or an agent gone wild would have
+	 * a little of everything. */
+	if (agent_spent && agent_credit_ns < most / 2)
+		return false;
+	agent_spent = !agent_credit_ns;
+	return !agent_spent;
 }
 
 static void charge_agent(u64 ran)
 {
 	agent_credit_ns -= MIN(ran, agent_credit_ns);
+	if (!agent_credit_ns)
+		agent_spent = true;
 }
 
 #endif /* __TEMPONET_BOARD_BPF_H */

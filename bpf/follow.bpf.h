@@ -29,14 +29,17 @@ static s64 table_score(const struct task_ctx *tctx, u32 level, u64 now)
 static __always_inline void note_contention(struct task_struct *p, struct task_ctx *tctx, u32 queue,
 					    s32 cpu, u64 now)
 {
+	bool news;
+
 	if (!agent_wanted())
 		return;
 	/* What was running and makes room is not news. */
-	if (tctx->told_job != tctx->job) {
+	news = tctx->told_job != tctx->job;
+	if (news) {
 		tctx->told_job = tctx->job;
 		lane_released[bounded(queue / TN_NR_TIERS, NR_LANES)] = now;
 	}
-	tell_contention(p, tctx, cpu, now);
+	tell_contention(p, tctx, cpu, news, now);
 }
 
 /* May what @cpu runs stay, though somebody is due earlier? */

@@ -183,6 +183,14 @@ struct temponet_cpu_stats {
 	u64 age[TN_AGE_BUCKETS]; /* of the decisions that were followed */
 };
 
+/* What a CPU runs, for those who watch. */
+struct temponet_cpu_view {
+	u64 deadline_at; /* 0: it has none */
+	u32 pid; /* 0: idle */
+	u32 tier;
+	char comm[TN_COMM_LEN];
+};
+
 /* Worst offenders, keyed by tid. */
 struct temponet_offender {
 	u64 missed;
@@ -248,6 +256,7 @@ enum temponet_verdict {
 	TN_VERDICT_NONE = 0,
 	TN_VERDICT_KEEP = 1,
 	TN_VERDICT_GIVE_UP = 2,
+	TN_VERDICT_MAKE_WAY = 3, /* keep; if late, before its next job must begin */
 };
 
 /*
@@ -266,7 +275,7 @@ struct temponet_board {
 	u32 nr_slack_edges;
 	u32 nr_work_edges;
 	u32 has_distilled;
-	u32 reserved;
+	u32 agent_tid; /* its thread that decides */
 	u64 slack_edges[TN_SLACK_BINS];
 	u64 work_edges[TN_WORK_BINS];
 	struct temponet_table table;

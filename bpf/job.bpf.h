@@ -43,33 +43,46 @@ static s64 slack(const struct task_ctx *tctx, u64 now)
 }
 
 /* Where a task stands now, and by which time it is ordered there. */
-static u32 task_tier(const struct task_ctx *tctx, s32 cpu, u64 now)
+static u32 task_tier(struct task_ctx *tctx, s32 cpu, u64 now)
 {
+	u32 said = TN_VERDICT_NONE;
+
 	if (tctx->base == TN_BACKGROUND)
 		return TN_BACKGROUND;
+	tctx->due_at = tctx->deadline_at;
+	if (tctx->base == TN_DECLARED)
+		said = verdict(tctx, now);
 
 	/*
 	 * The budget of this period is used up and the next one's is being eaten
 	 * ahead of time. For a declared task a little of that is a job that
-	 * overran: it yields to all who are within their budgets. A whole period
-	 * ahead is a hog that declared itself important.
+	 * overran: it yields to all who are within their budgets, or, where the
+	 * agent found room for it, to those who are due before its next period is.
+	 * A whole period ahead is a hog that declared itself important.
 	 */
-	if (time_after(tctx->release_at, now + TN_CLOCK_SKEW))
-		return tctx->base == TN_INFERRED ||
-				       time_after(tctx->release_at, now + tctx->period_ns) ?
-			       TN_BACKGROUND :
-			       TN_INFERRED;
+	if (time_after(tctx->release_at, now + TN_CLOCK_SKEW)) {
+		if (tctx->base == TN_INFERRED ||
+		    time_after(tctx->release_at, now + tctx->period_ns))
+			return TN_BACKGROUND;
+		return said == TN_VERDICT_KEEP || said == TN_VERDICT_MAKE_WAY ? TN_DECLARED :
+										 TN_INFERRED;
+	}
 
 	/* An estimated deadline says that a job is hopeless only if the estimate
 	 * is worth something. */
 	if (tctx->base == TN_INFERRED && !steady(tctx))
 		return tctx->demoted ? TN_BACKGROUND : TN_INFERRED;
 	/* The agent sees further than this queue. */
-	if (tctx->base == TN_DECLARED) {
-		u32 said = verdict(tctx, now);
-
-		if (said)
-			return said == TN_VERDICT_GIVE_UP ? TN_LATE : TN_DECLARED;
+	switch (said) {
+	case TN_VERDICT_GIVE_UP:
+		return TN_LATE;
+	case TN_VERDICT_MAKE_WAY:
+		/* Late already: what is left is done for the next job's sake. */
+		if (slack(tctx, now) < 0)
+			tctx->due_at += tctx->period_ns - MIN(job_cost(tctx), tctx->period_ns);
+		return TN_DECLARED;
+	case TN_VERDICT_KEEP:
+		return TN_DECLARED;
 	}
 	if (overloaded(cpu, now) && (tctx->dropped || slack(tctx, now) < 0))
 		return TN_LATE;
@@ -85,10 +98,10 @@ static u64 tier_key(const struct task_ctx *tctx, u32 tier)
 	if (tier == TN_LATE)
 		return job_cost(tctx) + tctx->tie;
 	/* A deadline many seconds away is no reason to wait for as long. */
-	return MIN(tctx->deadline_at, tctx->release_at + TN_STARVE_BOUND / 2);
+	return MIN(tctx->due_at, tctx->release_at + TN_STARVE_BOUND / 2);
 }
 
-static u64 task_urgency(const struct task_ctx *tctx, s32 cpu, u64 now)
+static u64 task_urgency(struct task_ctx *tctx, s32 cpu, u64 now)
 {
 	u32 tier = task_tier(tctx, cpu, now);
 

@@ -96,10 +96,17 @@ static __always_inline s32 queue_task(struct task_struct *p, struct task_ctx *tc
 	return cpu;
 }
 
-/* What the machine itself needs done on one CPU is never queued. */
+/* The kernel's: userspace may not move it. */
+#define PF_NO_SETAFFINITY 0x04000000
+
+/*
+ * What the machine itself needs done on one CPU is never queued. Where there is only
+ * one CPU every kernel thread is bound to it, and khugepaged can wait.
+ */
 static bool is_cpu_kthread(const struct task_struct *p)
 {
-	return (p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1;
+	return (p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1 &&
+	       (nr_cpus > 1 || (p->flags & PF_NO_SETAFFINITY));
 }
 
 /*
@@ -171,9 +178,13 @@ void BPF_STRUCT_OPS(temponet_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 
 	if (is_agent(p) && agent_may_cut_in(now)) {
+		/* It pushes others aside when it wakes up. When a kernel thread pushed
+		 * it aside it is next; if it pushed then, it would push itself. */
+		u64 how = enq_flags & SCX_ENQ_WAKEUP ? SCX_ENQ_PREEMPT : SCX_ENQ_HEAD;
+
 		this_stats()->dispatches[TN_SRC_SELF]++;
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, TN_SLICE_BACKGROUND,
-				   enq_flags | SCX_ENQ_PREEMPT);
+		tctx->cut_in = true;
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, TN_SLICE_JOB, enq_flags | how);
 		return;
 	}
 
@@ -192,6 +203,16 @@ void BPF_STRUCT_OPS(temponet_enqueue, struct task_struct *p, u64 enq_flags)
 	queue_task(p, tctx, cpu, enq_flags, false, now);
 }
 
+static void show(s32 cpu, const struct task_struct *p, const struct task_ctx *tctx)
+{
+	struct temponet_cpu_view *view = &cpu_views[bounded(cpu, TN_MAX_CPUS)];
+
+	view->pid = p->pid;
+	view->tier = tctx->run_tier;
+	view->deadline_at = tctx->open ? tctx->deadline_at : 0;
+	__builtin_memcpy(view->comm, p->comm, sizeof(view->comm));
+}
+
 void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 {
 	struct task_ctx *tctx = task_ctx(p);
@@ -206,9 +227,10 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 	tctx->cpu = cpu;
 	tctx->on_cpu = true;
 	tier = tctx->run_tier;
-	cpuc->urgency = urgency(tier, tier_key(tctx, tier));
+	cpuc->urgency = tctx->cut_in ? URGENCY_NEVER : urgency(tier, tier_key(tctx, tier));
 	stats = class_stats(tier);
 	stats->runs++;
+	show(cpu, p, tctx);
 
 	if (tctx->queued_at) {
 		now = scx_bpf_now();
@@ -300,6 +322,8 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 	refresh_running(p, tctx, now);
 	tier = task_tier(tctx, cpu, now);
 	tctx->run_tier = tier;
+	if (tctx->cut_in && !agent_spent)
+		return;
 	if (tier == TN_BACKGROUND)
 		weigh_hog(p, tctx);
 	cpu_ctx(cpu)->urgency = urgency(tier, tier_key(tctx, tier));
@@ -321,6 +345,7 @@ void BPF_STRUCT_OPS(temponet_stopping, struct task_struct *p, bool runnable)
 		return;
 	account(p, tctx);
 	tctx->on_cpu = false;
+	tctx->cut_in = false;
 	if (runnable) {
 		if (tctx->base == TN_DECLARED)
 			tell_change(p, tctx, tctx->cpu, TN_REC_RUNNABLE, scx_bpf_now());
@@ -338,8 +363,10 @@ void BPF_STRUCT_OPS(temponet_stopping, struct task_struct *p, bool runnable)
 void BPF_STRUCT_OPS(temponet_update_idle, s32 cpu, bool idle)
 {
 	set_drained(cpu, scx_bpf_now());
-	if (idle)
+	if (idle) {
 		cpu_ctx(cpu)->urgency = URGENCY_IDLE;
+		cpu_views[bounded(cpu, TN_MAX_CPUS)].pid = 0;
+	}
 }
 
 /* A real-time task took the CPU: what was to run here runs elsewhere. */

@@ -41,6 +41,7 @@ struct task_ctx {
 	/* The current job. */
 	u64 release_at;
 	u64 deadline_at;
+	u64 due_at; /* by which it is ordered: the deadline, as a rule */
 	u64 exec_ns; /* executed so far */
 	u64 budget_ns; /* what it may execute as the job it is */
 	bool open; /* released, not yet counted as met or missed */
@@ -72,6 +73,7 @@ struct task_ctx {
 	u32 pid;
 	u32 cpu; /* where it ran last */
 	bool on_cpu;
+	bool cut_in; /* a thread of the agent that was let past the queues */
 	u32 queue; /* 1 + index of the queue it is counted in, 0: none */
 	u64 queued_at;
 	u64 accounted_ns; /* its CPU time that our books know of */
@@ -145,6 +147,8 @@ static struct cpu_ctx cpu_ctxs[TN_MAX_CPUS];
 
 /* Written by their own CPU, summed up by userspace through the mmapped bss. */
 struct temponet_cpu_stats cpu_stats[TN_MAX_CPUS];
+
+struct temponet_cpu_view cpu_views[TN_MAX_CPUS];
 
 static struct cpu_ctx *cpu_ctx(s32 cpu)
 {

@@ -15,6 +15,7 @@ struct {
 const volatile u32 lose_permille;
 
 static u64 tell_until;
+static u64 rang_at;
 
 static bool telling(const struct task_ctx *tctx, u64 now)
 {
@@ -67,8 +68,10 @@ static __always_inline void tell(struct task_struct *p, struct task_ctx *tctx, s
 	}
 	fill_record(record, p, tctx, cpu, flags, now);
 	this_stats()->told++;
-	if (bell && !time_before(now, MIN(board.ring_after, now + TN_AGENT_LATE))) {
+	if (bell && (!time_before(now, board.ring_after) ||
+		     since(now, rang_at) >= TN_AGENT_LOST)) {
 		wake = BPF_RB_FORCE_WAKEUP;
+		rang_at = now;
 		this_stats()->rung++;
 		if (!rung_at)
 			rung_at = now;
@@ -86,7 +89,7 @@ static __always_inline void tell_change(struct task_struct *p, struct task_ctx *
 
 /* A declared job found no CPU: this is what the agent is for. */
 static __always_inline void tell_contention(struct task_struct *p, struct task_ctx *tctx, s32 cpu,
-					    u64 now)
+					    bool news, u64 now)
 {
 	u32 flags = TN_REC_RUNNABLE;
 
@@ -95,7 +98,7 @@ static __always_inline void tell_contention(struct task_struct *p, struct task_c
 	if (!time_before(now, tell_until))
 		flags |= TN_REC_FIRST;
 	tell_until = now + TN_TELL_FOR;
-	tell(p, tctx, cpu, flags, true, now);
+	tell(p, tctx, cpu, flags, news, now);
 }
 
 /* The kernel's truth about all of them, for an agent that lost the thread. */

@@ -1,11 +1,11 @@
-//! Writes a model's two graphs and the native backend's answers on a few
+//! Writes a model's graphs and the native backend's answers on a few
 //! situations, for scripts/check-onnx.py to compare with ONNX Runtime's:
 //!
 //!   cargo run --example onnx_sample -- FOLDER [MODEL.onnx]
 
 use anyhow::{Context, Result};
 use scx_temponet::policy::network::{GraphKind, Model, Native, Precision};
-use scx_temponet::policy::{CpuMask, Job, TokenSet};
+use scx_temponet::policy::{CpuMask, Job, SparsePlan, TokenSet};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ fn main() -> Result<()> {
         Some(path) => Model::load(&path)?,
         None => Model::untrained(Model::default_tokenizer(), Model::default_shape(), 1)?,
     };
-    for kind in [GraphKind::Multiset, GraphKind::Dense] {
+    for kind in [GraphKind::Multiset, GraphKind::Dense, GraphKind::Sparse] {
         let path = folder.join(format!("{}.onnx", kind.name()));
         std::fs::write(&path, model.to_onnx(kind))
             .with_context(|| format!("cannot write {}", path.display()))?;
@@ -30,6 +30,20 @@ fn main() -> Result<()> {
         let q = native.forward(&set, cpus).to_vec();
         let mut scores = vec![0.0; 1 + jobs.len()];
         set.spread(&q, &mut scores);
+        let mut in_order: Vec<usize> = (0..jobs.len()).collect();
+        in_order.sort_by_key(|&i| jobs[i].deadline_ns);
+        let rows: Vec<_> = std::iter::once(set.tokens()[0])
+            .chain(in_order.iter().map(|&i| set.token_of_job(i)))
+            .collect();
+        let plan = SparsePlan::for_tasks(jobs.len(), false);
+        let sparse = json!({
+            "tokens": rows
+                .iter()
+                .map(|&token| model.tokenizer().index_of(token))
+                .collect::<Vec<_>>(),
+            "plan": [plan.chunk, plan.block, plan.keep],
+            "q": native.forward_sparse(&rows, cpus, &plan),
+        });
         let places = set.indices();
         let jobs: Vec<u32> = set
             .slots()
@@ -43,6 +57,7 @@ fn main() -> Result<()> {
             "q": q,
             "jobs": jobs,
             "scores": scores,
+            "sparse": sparse,
         }));
     }
     let path = folder.join("native.json");

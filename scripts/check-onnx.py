@@ -2,7 +2,7 @@
 """Checks the ONNX files of a model: valid by the official checker, and the same
 answers from ONNX Runtime as from the native backend.
 
-    check-onnx.py FOLDER      with multiset.onnx, dense.onnx and native.json, as
+    check-onnx.py FOLDER      with multiset.onnx, dense.onnx, sparse.onnx and native.json, as
                               written by `cargo run --example onnx_sample`
 """
 
@@ -49,6 +49,15 @@ def dense_q(dense, s):
     return dense.run(["q"], {"tokens": tokens})[0][0][s["cpus"] - 1 :]
 
 
+def sparse_q(sparse, s):
+    """Of idle and of every job in order of deadline."""
+    tokens = np.array([s["sparse"]["tokens"]], dtype=np.int64)
+    counts = np.ones(tokens.shape, dtype=np.float32)
+    counts[0, 0] = s["cpus"]
+    plan = np.array(s["sparse"]["plan"], dtype=np.int64)
+    return sparse.run(["q"], {"tokens": tokens, "counts": counts, "plan": plan})[0][0]
+
+
 def batch_q(multiset, situations):
     """All situations at once, the shorter ones filled up with count 0."""
     longest = max(len(s["tokens"]) for s in situations)
@@ -67,11 +76,13 @@ def main():
     folder = pathlib.Path(sys.argv[1])
     multiset = session(folder / "multiset.onnx")
     dense = session(folder / "dense.onnx")
+    sparse = session(folder / "sparse.onnx")
     situations = json.loads((folder / "native.json").read_text())["situations"]
     batch = batch_q(multiset, situations)
     worst = {
         "multiset": max(differ(multiset_q(multiset, s), s["q"]) for s in situations),
         "dense": max(differ(dense_q(dense, s), s["scores"]) for s in situations),
+        "sparse": max(differ(sparse_q(sparse, s), s["sparse"]["q"]) for s in situations),
         "padded batch": max(differ(q, s["q"]) for q, s in zip(batch, situations)),
     }
     for graph, off in worst.items():

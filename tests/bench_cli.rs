@@ -20,7 +20,7 @@ fn every_backend_is_measured_stage_by_stage() {
     assert_eq!(outcome["trained"], true);
     let rows = outcome["decisions"].as_array().unwrap();
     for jobs in [16, 40] {
-        for backend in ["native", "native-int8"] {
+        for backend in ["native", "native-int8", "native-bf16"] {
             let row = rows
                 .iter()
                 .find(|row| row["jobs"] == jobs && row["contestant"] == backend)
@@ -31,12 +31,30 @@ fn every_backend_is_measured_stage_by_stage() {
             assert!(1.0 < us("distinct") && us("distinct") <= jobs as f64 + 1.0);
         }
     }
-    assert_eq!(outcome["scaling"].as_array().unwrap().len(), 3);
     let with_runtime = !outcome["onnxruntime"].is_null();
+    let scaling = outcome["scaling"].as_array().unwrap();
+    let attentions = |backend: &str| -> Vec<&str> {
+        let of_backend = scaling.iter().filter(|row| row["backend"] == backend);
+        of_backend
+            .map(|row| row["attention"].as_str().unwrap())
+            .collect()
+    };
+    let every_kind = ["multiset", "dense", "sparse"];
+    assert_eq!(attentions("native"), every_kind);
+    assert_eq!(
+        attentions("ort"),
+        every_kind[..if with_runtime { 3 } else { 0 }]
+    );
+    for agreement in outcome["agreement"].as_array().unwrap() {
+        for bits in ["int8_top_m", "bf16_top_m"] {
+            let share = agreement[bits].as_f64().unwrap();
+            assert!((0.5..=1.0).contains(&share), "{bits} {share}");
+        }
+    }
     let compared = rows
         .iter()
         .filter(|row| !row["cheaper_than_paper"].is_null());
-    assert_eq!(compared.count(), if with_runtime { 8 } else { 0 });
+    assert_eq!(compared.count(), if with_runtime { 10 } else { 0 });
 }
 
 #[test]

@@ -172,6 +172,40 @@ fn the_dense_graph_says_what_the_multiset_does() {
 }
 
 #[test]
+fn the_sparse_graph_says_what_the_native_backend_does() {
+    let Some(library) = library() else { return };
+    let tokenizer = Model::default_tokenizer().with_loads(5);
+    let shape = Shape::new(&tokenizer, 24, 2, 3, 20).unwrap();
+    let two_layers = Model::untrained(tokenizer, shape.with_pairs(true), 9).unwrap();
+    for model in [model(8), two_layers] {
+        let tokenizer = model.tokenizer();
+        let mut sparse = open(&library, &model, GraphKind::Sparse);
+        let mut dense = open(&library, &model, GraphKind::Multiset);
+        let mut native = Native::new(model.weights(), Precision::Float);
+        for n in [0, 1, 2, 7, 64, 250] {
+            let mut jobs = some_jobs(n);
+            jobs.sort_by_key(|job| job.deadline_ns);
+            let mut rows = vec![Token::Idle { load: 0 }];
+            rows.extend(jobs.iter().map(|job| tokenizer.token(job, 0)));
+            let places = || rows.iter().map(|&token| tokenizer.index_of(token) as u32);
+            for burst in [false, true] {
+                let plan = SparsePlan::for_tasks(n, burst);
+                let expected = native.forward_sparse(&rows, CPUS, &plan).to_vec();
+                let found = sparse.forward_sparse(places(), CPUS, &plan).unwrap();
+                assert_close(found, &expected);
+                // Dropping makes a difference, so keeping all is no answer.
+                let mut set = TokenSet::default();
+                tokenizer.tokenize(&jobs, 0, &mut set);
+                let mut all = vec![0.0; 1 + n];
+                set.spread(dense.forward(&set, CPUS).unwrap(), &mut all);
+                let off = found.iter().zip(&all).map(|(a, b)| (a - b).abs());
+                assert_eq!(off.fold(0.0, f32::max) > TOLERANCE, n > 2, "{n}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_library_that_is_none_is_an_error_and_not_a_crash() {
     let model = model(3);
     let dir = tempfile::tempdir().unwrap();

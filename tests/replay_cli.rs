@@ -288,3 +288,62 @@ fn bad_input_is_one_sentence_and_status_2() {
         assert_eq!(errors, 1, "{message}");
     }
 }
+
+#[test]
+fn a_saved_set_is_replayed_like_the_workload_it_came_from() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["set.toml", "set.json"] {
+        let saved = scratch(&folder, name);
+        let first = json(&[OVERLOAD, "-p", "edf", "--save", &saved]);
+        let again = json(&[&saved, "-p", "edf"]);
+        let (first, again) = (&first["schedulers"][0], &again["schedulers"][0]);
+        for figure in ["jobs", "met", "response_ms", "utilisation"] {
+            assert_eq!(first[figure], again[figure], "{figure}");
+        }
+        // What the simulator's tasks used adds up to what its cores were busy.
+        let used = |scheduler: &Value| -> f64 {
+            let tasks = scheduler["tasks"].as_array().unwrap();
+            tasks.iter().map(|t| t["cpus_used"].as_f64().unwrap()).sum()
+        };
+        let busy = again["utilisation"].as_f64().unwrap();
+        assert!((used(again) - busy).abs() < 1e-6, "{} {busy}", used(again));
+    }
+}
+
+#[test]
+fn what_cannot_run_live_is_refused_before_anything_starts() {
+    let refused = |args: &[&str], why: &str| {
+        let out = scx("replay", args);
+        assert_eq!(out.status.code(), Some(2), "{args:?}");
+        let said = text(&out.stderr);
+        assert!(said.contains(why), "{args:?}: {said}");
+    };
+    refused(
+        &[ONE_CPU, "--live", "--against", "eevdf,nobody"],
+        "no scheduler \"nobody\"",
+    );
+    refused(&[ONE_CPU, "--against", "eevdf"], "--against is for --live");
+    refused(&[LOGS, "--live"], "only a workload can run live");
+    refused(&[ONE_CPU, "--live", "--cores", "4096"], "CPUs are online");
+    refused(&[ONE_CPU, "--live", "--vm"], "cannot be used with");
+    refused(&[ONE_CPU, "--record", "0"], "between 0.1 s and a day");
+    refused(&["out.txt", "--record", "1"], "must end in .json or .toml");
+    refused(&["/nowhere/out.json", "--record", "1"], "no directory");
+}
+
+#[test]
+fn a_guest_needs_a_checkout() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("scx_temponet");
+    std::fs::copy(env!("CARGO_BIN_EXE_scx_temponet"), &program).unwrap();
+    let workload = std::path::absolute(ONE_CPU).unwrap();
+    let out = Command::new(&program)
+        .current_dir(folder.path())
+        .args(["replay", "--vm", "--against", "eevdf", "--"])
+        .arg(workload)
+        .output()
+        .unwrap();
+    assert_eq!(out.status.code(), Some(2));
+    let said = text(&out.stderr);
+    assert!(said.contains("--vm needs a checkout"), "{said}");
+}

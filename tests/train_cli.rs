@@ -118,3 +118,22 @@ fn a_model_is_judged_line_by_line() {
     let wrong = temponet(&["eval", "--model", &model, "--lines", "Z"]);
     assert_eq!(wrong.status.code(), Some(2));
 }
+
+#[test]
+fn a_recording_is_trained_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let recording = path(dir.path(), "recording.json");
+    let saved = temponet(&["replay", "tests/rtapp/overload.json", "--save", &recording]);
+    assert!(saved.status.success(), "{saved:?}");
+    let done = train(dir.path(), "own.onnx", &["--workload", &recording]);
+    assert!(done.status.success(), "{done:?}");
+    let done = train(dir.path(), "usual.onnx", &[]);
+    assert!(done.status.success(), "{done:?}");
+    let read = |name: &str| std::fs::read(dir.path().join(name)).unwrap();
+    assert!(
+        read("own.onnx") != read("usual.onnx"),
+        "it made no difference"
+    );
+    let missing = train(dir.path(), "no.onnx", &["--workload", "/nowhere.json"]);
+    assert_eq!(missing.status.code(), Some(2));
+}

@@ -24,6 +24,7 @@ import plan
 import simulate
 import table
 import verdict
+import workload
 from schedulers import scheduler_named
 
 # Rows of the cases that `scripts/compare CASE` runs with fewer.
@@ -104,6 +105,7 @@ def fingerprint(case, name, program):
     scheduler = scheduler_named(name)
     machine = [case.kernel, case.cpus, case.mem, case.no_fma]
     work = [case.kind, case.seconds, case.hogs, case.pin, plan.stretch(case), case.by_rule, case.seed, case.tasks]
+    work += [workload.HEADROOM, workload.DEADLINE_LIMIT]
     return digest(machine, work, scheduler, program if scheduler.ours else "")
 
 

@@ -49,7 +49,7 @@ def overload(cpus, load, count):
         # one of two busy vCPUs.
         tasks = scaled("12/40,16.8/60,42/100", load)
     # While all vCPUs are busy, and in overload they are, each has its share.
-    return Case("rt", EVERYBODY, 6, cpus=2, tasks=tasks, pin=cpus == 1, stretch=cpus)
+    return Case("rt", EVERYBODY, 6, cpus=cpus, tasks=tasks, stretch=cpus)
 
 
 CASES = {

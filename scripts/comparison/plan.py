@@ -97,7 +97,7 @@ def host_seconds(options, repeats):
     """Far more than it takes, even on a busy host; floats are slow in a guest."""
     each = options.seconds + (delay_s(options) + 3 if options.kind == "rt" else 3)
     infers = any(scheduler_named(name).infers for name in options.schedulers)
-    return 300 + (40 if infers else 8) * each * len(options.schedulers) * len(repeats)
+    return 600 + (40 if infers else 8) * each * len(options.schedulers) * len(repeats)
 
 
 class GuestFailed(Exception):

@@ -91,17 +91,18 @@ on_own_cpus() {
     exec "$@"
 }
 
-# The scheduler's own figures, a line of JSON a second, while ours is loaded.
+# start_stats FILE SECONDS: the scheduler's own figures of so many seconds, while
+# ours is loaded. Once only: whoever asks again and again disturbs what it asks about.
 start_stats() {
     stats_pid=''
     [[ $(scx_ops) == *temponet* ]] || return 0
-    scx_temponet monitor --json --interval 1 >"$1" 2>/dev/null &
+    scx_temponet monitor --json --interval "$2" >"$1" 2>/dev/null &
     stats_pid=$!
 }
 
 stop_stats() {
     [[ -n $stats_pid ]] || return 0
-    kill -INT "$stats_pid"
+    kill -TERM "$stats_pid"
     wait "$stats_pid" || true
 }
 
@@ -132,13 +133,14 @@ rt() {
     sleep_until "$started" "$delay"
     local cpu_before time_before
     cpu_before=$(hogs_cpu) time_before=$(now)
-    start_stats "$out/stats"
+    # They come when the jobs that count are over, a second before rt-app ends.
+    start_stats "$out/stats" "$(awk -v all="$(sed -n 's/.*"duration": *\([0-9]*\).*/\1/p' /tmp/workload.json)" -v delay="$delay" 'BEGIN { print all - delay - 0.7 }')"
     wait "$rtapp" || status=$?
     echo "$cpu_before $(hogs_cpu) $time_before $(now)" >"$out/hogs"
     stop_stats
     stop_hogs
     if [[ -d $DEADLINE_CGROUP ]]; then rmdir $DEADLINE_CGROUP; fi
-    if ((status)) && [[ $admission == default ]] && grep -q SCHED_DEADLINE "$workload" && grep -q 'sched_setattr' "$out/rt-app.txt"; then
+    if ((status)) && [[ $admission == default ]] && grep -q SCHED_DEADLINE "$workload" && grep -q 'sched_setattr: Device or resource busy' "$out/rt-app.txt"; then
         cp "$out/rt-app.txt" "$out/refused"
         return 0
     fi

@@ -19,6 +19,8 @@ const MAX_CPUS: usize = intf::temponet_consts_TN_MAX_CPUS as usize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     Keep,
+    /// Keep it; a late job of it is due when its next one must begin.
+    MakeWay,
     GiveUp,
 }
 
@@ -57,8 +59,16 @@ impl Board {
 
     #[cfg(test)]
     fn in_memory() -> Board {
-        let at = Box::leak(Box::new(unsafe { std::mem::zeroed() })).into();
+        // SAFETY: zeroes are a valid value of this struct of integers.
+        let zeroed: intf::temponet_board = unsafe { std::mem::zeroed() };
+        let at = NonNull::from(Box::leak(Box::new(zeroed)));
         Board { at, mapped: 0 }
+    }
+
+    #[cfg(test)]
+    fn copy(&self) -> intf::temponet_board {
+        // SAFETY: the board lives, and nobody else writes to it in a test.
+        unsafe { self.at.read_volatile() }
     }
 
     fn word(&self, field: impl FnOnce(*mut intf::temponet_board) -> *mut u64) -> &AtomicU64 {
@@ -70,6 +80,14 @@ impl Board {
     fn half(&self, field: impl FnOnce(*mut intf::temponet_board) -> *mut u32) -> &AtomicU32 {
         // SAFETY: as for `word`.
         unsafe { AtomicU32::from_ptr(field(self.at.as_ptr())) }
+    }
+
+    /// The calling thread is the one that decides.
+    pub fn sign(&self) {
+        // SAFETY: a plain call that cannot fail.
+        let tid = unsafe { libc::gettid() };
+        self.half(|b| unsafe { &raw mut (*b).agent_tid })
+            .store(tid as u32, Ordering::Release);
     }
 
     pub fn heartbeat(&self, now_ns: i64) {
@@ -135,6 +153,7 @@ impl Board {
     pub fn judge(&self, pid: u32, verdict: Verdict, expires_ns: i64) {
         let said = match verdict {
             Verdict::Keep => intf::temponet_verdict_TN_VERDICT_KEEP,
+            Verdict::MakeWay => intf::temponet_verdict_TN_VERDICT_MAKE_WAY,
             Verdict::GiveUp => intf::temponet_verdict_TN_VERDICT_GIVE_UP,
         };
         let expiry = expires_ns as u64 >> 20 & ((1 << 30) - 1);
@@ -233,14 +252,13 @@ mod tests {
             work: 3,
         };
         board.value(cell, -7);
-        // SAFETY: the board lives, and nobody else writes to it here.
-        let raw = unsafe { board.at.as_ref() };
+        let raw = board.copy();
         assert_eq!(raw.decisions[3].task, 77 << 32 | 5);
         assert_eq!(raw.decisions[3].expires_at, 2000);
         assert_eq!(raw.verdicts[9], (4096 + 9) << 32 | 7 << 2 | 2);
         assert_eq!(raw.table.q[(SLACK_BINS + 2) * WORK_BINS + 3], -7);
         board.withdraw(3);
-        assert_eq!(raw.decisions[3].expires_at, 0);
+        assert_eq!(board.copy().decisions[3].expires_at, 0);
         board.decide(60_000, 1, 1, 1, 1);
         board.withdraw(60_000);
     }
@@ -249,10 +267,8 @@ mod tests {
     fn the_shipped_models_bins_fit() {
         let board = Board::in_memory();
         assert!(board.bins(Model::shipped().tokenizer()));
-        // SAFETY: as above.
-        let raw = unsafe { board.at.as_ref() };
         assert_eq!(
-            raw.nr_slack_edges as usize,
+            board.copy().nr_slack_edges as usize,
             Model::shipped().tokenizer().slack().edges_ns().len()
         );
     }

@@ -10,7 +10,8 @@ use log::{info, warn};
 use super::accel::{find_onnxruntime, OrtSearch};
 use super::board::{Board, Cell};
 use super::gauges::Identity;
-use crate::policy::network::{Device, Model, NetworkScorer, Precision};
+use super::mirror::STATED_PERMILLE;
+use crate::policy::network::{Device, DistilledTable, Model, NetworkScorer, Precision};
 use crate::policy::{
     Context, CpuId, CpuMask, Decider, Decision, Job, MappingConfig, MappingKind, OverloadRule,
     PolicyConfig, Scorer, ShieldConfig, ShieldMode, Situation, Token, Tokenizer, Upcoming,
@@ -62,6 +63,7 @@ pub struct Brain {
     decider: Decider,
     scorer: Timed,
     tokenizer: Tokenizer,
+    distilled: Option<DistilledTable>,
     /// What the table's whole range stands for, in units of Q.
     scale: f32,
     identity: Identity,
@@ -83,6 +85,7 @@ impl Brain {
             shield_config: ShieldConfig {
                 // Linux has no abort: a late job goes on.
                 overload: OverloadRule::Keep,
+                stated_permille: STATED_PERMILLE,
                 ..ShieldConfig::default()
             },
             ..PolicyConfig::default()
@@ -96,6 +99,7 @@ impl Brain {
                 took_ns: 0,
             },
             tokenizer: model.tokenizer().clone(),
+            distilled: model.distilled().cloned(),
             scale: 1.0,
             identity,
         };
@@ -130,7 +134,16 @@ impl Brain {
         let cells = self.solo_values();
         for &(cell, value) in &cells {
             board.value(cell, value);
+            // A model without a rule of its own: what it says of tokens alone.
             board.distilled_value(cell, value);
+        }
+        if let Some(rule) = &self.distilled {
+            for index in self.tokenizer.loads()..self.tokenizer.vocabulary() {
+                let token = self.tokenizer.token_at(index);
+                if let Some((cell, score)) = cell(token).zip(rule.score(token)) {
+                    board.distilled_value(cell, score);
+                }
+            }
         }
         board.has_distilled(true);
         true
@@ -159,7 +172,7 @@ impl Brain {
     /// Every token's advantage over idle where it is the only one.
     fn solo_values(&mut self) -> Vec<(Cell, i16)> {
         let mut advantages = Vec::new();
-        for index in 1..self.tokenizer.vocabulary() {
+        for index in self.tokenizer.loads()..self.tokenizer.vocabulary() {
             let token = self.tokenizer.token_at(index);
             let Token::Job { doubt: 0, .. } = token else {
                 continue;
@@ -268,7 +281,7 @@ impl Brain {
 
 fn cell(token: Token) -> Option<Cell> {
     match token {
-        Token::Idle => None,
+        Token::Idle { .. } => None,
         Token::Job {
             slack, work, class, ..
         } => Some(Cell {
@@ -361,7 +374,7 @@ mod tests {
     #[test]
     fn a_job_made_for_a_token_has_it() {
         let brain = Brain::open(&config(), CpuMask::first(2)).unwrap();
-        for index in 1..brain.tokenizer.vocabulary() {
+        for index in brain.tokenizer.loads()..brain.tokenizer.vocabulary() {
             let token = brain.tokenizer.token_at(index);
             if let Token::Job { doubt: 0, .. } = token {
                 let job = brain.job_of(token).unwrap();

@@ -26,10 +26,16 @@ const MS: i64 = 1_000_000;
 const LEAST_INTERVAL: i64 = MS;
 /// With jobs waiting, none follows later, whatever the budget: verdicts would expire.
 const MOST_INTERVAL: i64 = 400 * MS;
+/// Where several CPUs compete for jobs, time alone is a reason to look again.
+const LOOK_AGAIN: i64 = 4 * MS;
 /// What was said of tasks stands for so long.
 const VERDICT_FOR: i64 = 1500 * MS;
 /// And a decision for a CPU for at most so long.
 const DECISION_FOR: i64 = 50 * MS;
+/// What it decides about needs the CPUs too: of what those tasks leave, it takes
+/// no more than this part, but always a little.
+const OF_SPARE: f64 = 0.25;
+const LEAST_SHARE: f64 = 0.001;
 /// Resynchronisations are at least so far apart.
 const RESYNC_EVERY: i64 = 20 * MS;
 /// Faults are asked for once in so many rounds: that is a call into the kernel.
@@ -49,6 +55,8 @@ pub struct Settings {
     pub budget: f64,
     /// For tests: publish nonsense, or nothing.
     pub misbehave: Misbehaviour,
+    /// For tests: compare the mirror with the truth so often.
+    pub resync_every: Option<std::time::Duration>,
 }
 
 /// How an agent can go wrong, for the tests that let it.
@@ -96,12 +104,15 @@ impl Agent {
                     mirror: Mirror::new(),
                     truth: senses.truth,
                     board: senses.board,
+                    rounds: Rounds {
+                        share: settings.budget,
+                        ..Rounds::default()
+                    },
                     settings,
                     gauges,
                     new_brains,
                     buffer: vec![0; 256 * RECORD_LEN],
                     records: Vec::with_capacity(1024),
-                    rounds: Rounds::default(),
                     chance: 0x9E37_79B9_7F4A_7C15,
                 };
                 control.warm_up();
@@ -164,6 +175,8 @@ struct Rounds {
     allocations: u64,
     faults: u64,
     said: usize,
+    /// Of one CPU, what it may use for now.
+    share: f64,
 }
 
 struct Control {
@@ -182,7 +195,8 @@ struct Control {
 
 impl Control {
     fn warm_up(&mut self) {
-        self.resync();
+        self.board.sign();
+        self.resync(|_| {});
         if let Ok(mut list) = self.gauges.endangered.lock() {
             list.reserve(ENDANGERED);
         }
@@ -216,14 +230,15 @@ impl Control {
             if self.settings.misbehave == Misbehaviour::Deaf {
                 std::thread::sleep(std::time::Duration::from_millis(1500));
             }
-            loop {
+            let drain = |control: &mut Control| loop {
                 let read = ring.consume_raw_n(Inbox::ROOM);
-                self.read_inbox(&mut inbox.borrow_mut());
+                control.read_inbox(&mut inbox.borrow_mut());
                 if read < Inbox::ROOM as i32 {
                     break;
                 }
-            }
-            self.round(began.0);
+            };
+            drain(self);
+            self.round(began.0, drain);
             self.account(began.1);
         }
         Ok(())
@@ -234,12 +249,21 @@ impl Control {
         let since = monotonic() - self.rounds.decided_at;
         self.rounds
             .contended
-            .then(|| (self.interval() - since).max(LEAST_INTERVAL / 4))
+            .then(|| (self.look_again() - since).max(LEAST_INTERVAL / 4))
+    }
+
+    /// When to decide again though nothing new was heard. On one CPU a decision
+    /// stands until a release, which rings.
+    fn look_again(&self) -> i64 {
+        match self.settings.cpus.count() {
+            0 | 1 => MOST_INTERVAL,
+            _ => self.interval().max(LOOK_AGAIN),
+        }
     }
 
     /// Time from one decision to the next that the budget pays for.
     fn interval(&self) -> i64 {
-        let affordable = self.rounds.cost_ns as f64 / self.settings.budget.max(1e-3);
+        let affordable = self.rounds.cost_ns as f64 / self.rounds.share;
         (affordable as i64).clamp(LEAST_INTERVAL, MOST_INTERVAL)
     }
 
@@ -270,14 +294,17 @@ impl Control {
         inbox.bad = 0;
     }
 
-    fn round(&mut self, began: i64) {
+    fn round(&mut self, began: i64, drain: impl Fn(&mut Control)) {
         self.rounds.count += 1;
         Gauges::add(&self.gauges.wakeups, 1);
         let untold = self.board.untold();
         self.rounds.resync_wanted |= untold != self.rounds.untold;
         self.rounds.untold = untold;
-        if self.rounds.resync_wanted && began - self.rounds.resynced_at >= RESYNC_EVERY {
-            self.resync();
+        let since = began - self.rounds.resynced_at;
+        let asked = self.settings.resync_every;
+        self.rounds.resync_wanted |= asked.is_some_and(|every| since >= every.as_nanos() as i64);
+        if self.rounds.resync_wanted && since >= RESYNC_EVERY {
+            self.resync(drain);
         }
         match self.settings.misbehave {
             Misbehaviour::Silence => return,
@@ -286,19 +313,22 @@ impl Control {
         }
         let now = monotonic();
         self.board.heartbeat(self.mirror.kernel_time(now) + 1);
-        let due = now - self.rounds.decided_at >= self.interval() - LEAST_INTERVAL / 4;
-        if due && (self.rounds.heard || self.rounds.contended) {
+        let since = now - self.rounds.decided_at + LEAST_INTERVAL / 4;
+        let heard = self.rounds.heard && since >= self.interval();
+        if heard || self.rounds.contended && since >= self.look_again() {
             self.decide(began);
         }
     }
 
-    fn resync(&mut self) {
+    /// `drain` is for what is told while the truth is being read.
+    fn resync(&mut self, drain: impl Fn(&mut Control)) {
         let since = monotonic();
         self.rounds.resynced_at = since;
         if let Err(e) = self.read_truth() {
             warn!("cannot read how the tasks stand: {e}");
             return;
         }
+        drain(self);
         self.rounds.resync_wanted = false;
         let repair = self.mirror.resync(&self.records, since);
         Gauges::add(&self.gauges.resyncs, 1);
@@ -338,7 +368,7 @@ impl Control {
         // It will land when it is made: that is the situation it has to fit.
         let effect = made + self.rounds.decision_ns;
         let cpus = self.settings.cpus;
-        let situation = self.mirror.situation(effect, interval, cpus);
+        let situation = self.mirror.situation(effect, interval.max(LOOK_AGAIN), cpus);
         let hold = situation.hold_ns;
         let decision = self.brain.decide(&situation);
 
@@ -359,28 +389,30 @@ impl Control {
             0
         };
         self.board.free_until(free);
-        self.gauges
-            .feasible
-            .store(verdict.feasible, Ordering::Relaxed);
-        self.gauges
-            .overloaded
-            .store(verdict.overloaded, Ordering::Relaxed);
+        self.gauges.feasible.store(verdict.feasible, Ordering::Relaxed);
+        self.gauges.overloaded.store(verdict.overloaded, Ordering::Relaxed);
         self.gauges.burst.store(decision.burst, Ordering::Relaxed);
         let contended = self.mirror.pending() > cpus.count();
 
         let until = effect + VERDICT_FOR;
-        let mut given_up = 0;
+        let (mut given_up, mut kept_load) = (0, 0.0);
         for (place, task) in self.mirror.upcoming_tasks().enumerate() {
-            let keeps = self.brain.keeps_task(place);
-            given_up += u64::from(!keeps);
-            let verdict = if keeps {
-                Verdict::Keep
+            if self.brain.keeps_task(place) {
+                kept_load += task.load();
             } else {
-                Verdict::GiveUp
-            };
+                given_up += 1;
+            }
+        }
+        // Where all fit, whoever is late catches up soonest in front.
+        let keep = if given_up > 0 { Verdict::MakeWay } else { Verdict::Keep };
+        for (place, task) in self.mirror.upcoming_tasks().enumerate() {
+            let kept = self.brain.keeps_task(place);
+            let verdict = if kept { keep } else { Verdict::GiveUp };
             self.board.judge(task.record.pid, verdict, until);
         }
         self.board.verdicts_until(until);
+        let spare = (cpus.count() as f64 - kept_load).max(0.0);
+        self.rounds.share = (spare * OF_SPARE).clamp(LEAST_SHARE, self.settings.budget);
         if let Some(took) = self.brain.inference_ns() {
             self.brain.publish_values(&self.board);
             self.board.table_until(until);
@@ -390,15 +422,13 @@ impl Control {
 
         let done = monotonic();
         self.board.heartbeat(self.mirror.kernel_time(done));
-        self.board
-            .ring_after(self.mirror.kernel_time(done + interval));
+        self.board.ring_after(self.mirror.kernel_time(done + interval));
         Gauges::add(&self.gauges.decisions, 1);
         Gauges::set(&self.gauges.given_up, given_up);
         Gauges::set(&self.gauges.tasks, self.mirror.tasks().len() as u64);
         Gauges::set(&self.gauges.interval_ns, interval as u64);
         self.gauges.latency.note(done - began);
-        self.rounds.decision_ns +=
-            (self.mirror.kernel_time(done) - made - self.rounds.decision_ns) / 8;
+        self.rounds.decision_ns += (self.mirror.kernel_time(done) - made - self.rounds.decision_ns) / 8;
         self.rounds.decided_at = done;
         self.rounds.contended = contended;
         self.rounds.heard = false;
@@ -453,13 +483,8 @@ impl Control {
         }
         for _ in 0..64 {
             let pid = (draw() % 2000) as u32;
-            let verdict = if draw() % 2 == 0 {
-                Verdict::Keep
-            } else {
-                Verdict::GiveUp
-            };
-            self.board
-                .judge(pid, verdict, now.wrapping_add(draw() as i64 >> 33));
+            let verdict = if draw() % 2 == 0 { Verdict::Keep } else { Verdict::GiveUp };
+            self.board.judge(pid, verdict, now.wrapping_add(draw() as i64 >> 33));
             let cell = super::board::Cell {
                 class: draw() as usize % 2,
                 slack: draw() as usize % 64,

@@ -8,6 +8,13 @@ use crate::policy::{make_way, CpuMask, Job, Situation, Upcoming};
 
 /// More declared tasks than this are left to the BPF half alone.
 const MOST_TASKS: usize = 4096;
+/// Work is stated with a margin: interrupts, kernel threads and the agent itself use
+/// the CPUs too, tasks without deadlines have their turns by the starvation bound,
+/// and what a job takes is an estimate. With 8 % for the releases to come, as for the
+/// pending jobs, 1 % of the deadlines at a load of 0.91 were lost that EDF met: the
+/// network had spent slack that a turn of 4 ms then needed.
+pub const STATED_PERMILLE: u32 = 1250;
+const PENDING_PERMILLE: u32 = 1080;
 /// A task that released nothing for so many periods has stopped asking.
 const SILENT_PERIODS: i64 = 3;
 
@@ -118,10 +125,15 @@ impl Mirror {
                 }
                 Some(place) => {
                     let tracked = &mut self.tasks[place];
+                    tracked.confirmed = true;
+                    // What was told while the truth was being read is newer.
+                    if at_ns < tracked.at_ns {
+                        continue;
+                    }
                     if tracked.disagrees(record) {
                         repair.wrong += 1;
                     }
-                    *tracked = Tracked::new(record, at_ns.max(tracked.at_ns));
+                    *tracked = Tracked::new(record, at_ns);
                 }
             }
         }
@@ -217,6 +229,10 @@ fn hold_ns(event_ns: Option<i64>, cpus: usize, interval_ns: i64) -> i64 {
     }
 }
 
+fn stated(work_ns: i64, permille: u32) -> i64 {
+    work_ns / 1000 * i64::from(permille)
+}
+
 impl Tracked {
     fn new(record: &Record, at_ns: i64) -> Tracked {
         Tracked {
@@ -245,11 +261,16 @@ impl Tracked {
         (self.record.cost_ns - self.record.executed_ns - since).max(1)
     }
 
+    /// Share of a CPU.
+    pub fn load(&self) -> f64 {
+        self.record.cost_ns as f64 / self.record.period_ns.max(1) as f64
+    }
+
     fn job(&self, now_ns: i64) -> Option<Job> {
         let record = &self.record;
         record.runnable.then(|| Job {
             deadline_ns: record.deadline_ns,
-            remaining_ns: self.remaining_ns(now_ns),
+            remaining_ns: stated(self.remaining_ns(now_ns), PENDING_PERMILLE),
             spread_ns: record.spread_ns,
             criticality: record.criticality,
             last_cpu: Some(record.cpu),
@@ -262,7 +283,7 @@ impl Tracked {
         Upcoming {
             release_ns: record.release_ns + record.period_ns,
             deadline_ns: record.relative_deadline_ns,
-            runtime_ns: record.cost_ns,
+            runtime_ns: stated(record.cost_ns, STATED_PERMILLE),
             period_ns: record.period_ns,
             spread_ns: record.spread_ns,
             criticality: record.criticality,
@@ -360,7 +381,7 @@ mod tests {
         let told = mirror.situation(3 * MS, MS, CpuMask::first(1));
         assert_eq!((told.jobs.len(), told.upcoming.len()), (1, 2));
         // It has run from 1 to 3 ms.
-        assert_eq!(told.jobs[0].remaining_ns, 8 * MS);
+        assert_eq!(told.jobs[0].remaining_ns, stated(8 * MS, PENDING_PERMILLE));
         assert_eq!(told.upcoming[0].pending, Some(0));
         assert_eq!(told.upcoming[1].release_ns, 40 * MS + 500_000);
         // To the next release.

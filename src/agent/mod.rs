@@ -2,6 +2,7 @@
 //! the tasks with deadlines, decides, answers for the figures.
 
 pub mod accel;
+mod agent_stats;
 pub mod allocations;
 mod board;
 mod bpf;
@@ -14,6 +15,7 @@ pub mod kernel;
 mod machine;
 pub mod mirror;
 pub mod record;
+pub mod recorder;
 pub mod rules;
 mod scheduler;
 pub mod stats;

@@ -17,6 +17,7 @@ use scx_utils::{
     compat, scx_ops_attach, scx_ops_load, scx_ops_open, uei_exited, uei_report, UserExitInfo,
 };
 
+use super::agent_stats::{self, AgentTotals};
 use super::board::Board;
 use super::bpf::{intf, BpfSkel, BpfSkelBuilder};
 use super::brain::{Brain, BrainConfig};
@@ -57,6 +58,7 @@ pub struct Config {
     /// For tests: lose so many of a thousand records, and what the agent does wrong.
     pub lose_permille: u32,
     pub misbehave: Misbehaviour,
+    pub resync_every: Option<Duration>,
     /// Schedule only tasks of policy SCHED_EXT.
     pub partial: bool,
     pub exit_dump_len: u32,
@@ -86,6 +88,7 @@ pub struct Scheduler<'a> {
     gauges: Arc<Gauges>,
     policy: Policy,
     brain: BrainConfig,
+    agent_budget: f64,
     cpus: CpuMask,
     nr_cpus: usize,
     hint_map: PathBuf,
@@ -155,10 +158,7 @@ impl<'a> Scheduler<'a> {
             .attach(Arc::new(MapStore::new(hint_map)?))
             .context("cannot carry the declared deadlines over")?;
         let gauges = Arc::new(Gauges::default());
-        let cpus = machine
-            .cpu_order
-            .iter()
-            .filter_map(|&cpu| CpuId::try_from(cpu).ok());
+        let cpus = machine.cpu_order.iter().filter_map(|&cpu| CpuId::try_from(cpu).ok());
         let cpus: CpuMask = cpus.collect();
         let agent = start_agent(&mut skel, config, cpus, &gauges)?;
         let link = scx_ops_attach!(skel, temponet_ops)?;
@@ -178,6 +178,7 @@ impl<'a> Scheduler<'a> {
             gauges,
             policy: config.policy,
             brain: config.brain.clone(),
+            agent_budget: config.agent_budget,
             cpus,
             nr_cpus: machine.cpu_dom.len(),
             hint_map: config.task_hint_map.clone(),
@@ -207,10 +208,7 @@ impl<'a> Scheduler<'a> {
     /// A model that cannot be used changes nothing.
     fn reload(&mut self) {
         let Some(agent) = &self.agent else {
-            info!(
-                "policy {:?} runs no network: nothing to reload",
-                self.policy
-            );
+            info!("policy {:?} runs no network: nothing to reload", self.policy);
             return;
         };
         match Brain::open(&self.brain, self.cpus) {
@@ -226,22 +224,16 @@ impl<'a> Scheduler<'a> {
     }
 
     fn snapshot(&self) -> Snapshot {
-        let cpus = self
-            .skel
-            .maps
-            .bss_data
-            .as_ref()
-            .map_or(&[][..], |bss| &bss.cpu_stats[..self.nr_cpus]);
+        let Some(bss) = self.skel.maps.bss_data.as_ref() else {
+            return Snapshot::default();
+        };
+        let gauges = self.agent.is_some().then_some(self.gauges.as_ref());
         Snapshot::take(
-            cpus,
+            &bss.cpu_stats[..self.nr_cpus],
+            agent_stats::views(&bss.cpu_views, self.cpus.iter().map(u32::from)),
             &self.skel.maps.offenders,
-            self.policy,
-            self.skel
-                .maps
-                .bss_data
-                .as_ref()
-                .map_or(0, |bss| bss.level_now),
-            self.agent.is_some().then_some(&self.gauges),
+            AgentTotals::take(self.policy, bss.level_now, self.agent_budget, gauges),
+            gauges.map(agent_stats::endangered).unwrap_or_default(),
         )
     }
 }
@@ -274,7 +266,6 @@ fn start_agent(
         );
         return Ok(None);
     }
-    lock_memory();
     let senses = Senses {
         ring: MapHandle::try_from(&skel.maps.ring)?,
         board,
@@ -284,14 +275,22 @@ fn start_agent(
         cpus,
         budget: config.agent_budget,
         misbehave: config.misbehave,
+        resync_every: config.resync_every,
     };
-    Agent::start(brain, senses, settings, gauges.clone()).map(Some)
+    let agent = Agent::start(brain, senses, settings, gauges.clone())?;
+    lock_memory();
+    Ok(Some(agent))
 }
 
-/// A page fault in the agent could wait for a task that waits for the agent.
+/// A page fault in the agent could wait for a task that waits for the agent. It is
+/// warm by now and allocates no more; what other threads allocate later need not be
+/// there at once, and making it so would take time from others.
 fn lock_memory() {
+    // Nor may the kernel hold the agent up to make large pages of its memory.
+    // SAFETY: as below.
+    unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
     // SAFETY: changes how our own memory is kept, nothing else.
-    if unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) } != 0 {
+    if unsafe { libc::mlockall(libc::MCL_CURRENT) } != 0 {
         warn!(
             "cannot lock the agent's memory ({}): it may be late under memory pressure",
             std::io::Error::last_os_error()

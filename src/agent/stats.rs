@@ -16,11 +16,12 @@ use serde::{Deserialize, Serialize};
 use super::bpf::intf;
 use super::bpf::intf::temponet_offender;
 use super::bpf::types::{temponet_class_stats, temponet_cpu_stats};
-use super::gauges::{percentile_us, Gauges, BUCKETS};
-use super::scheduler::Policy;
+use super::agent_stats::{
+    AgentMetrics, AgentTotals, CpuMetrics, EndangeredMetrics, Flags, Spread,
+};
 
 /// Names of the classes and where the BPF half keeps their figures.
-const CLASSES: &[(&str, usize)] = &[
+pub(super) const CLASSES: &[(&str, usize)] = &[
     ("declared", intf::temponet_tier_TN_DECLARED as usize),
     ("inferred", intf::temponet_tier_TN_INFERRED as usize),
     ("background", intf::temponet_tier_TN_BACKGROUND as usize),
@@ -89,13 +90,13 @@ pub struct Metrics {
     #[stat(desc = "dispatches of per-CPU kernel threads")]
     pub kthread: u64,
     #[stat(desc = "dispatches by a decision of the agent for this CPU")]
-    pub by_agent: u64,
+    pub decision: u64,
     #[stat(desc = "dispatches of the best by the agent's Q-table")]
-    pub by_table: u64,
+    pub q_table: u64,
     #[stat(desc = "dispatches of the best by the distilled rule")]
-    pub by_distilled: u64,
+    pub distilled: u64,
     #[stat(desc = "dispatches of the agent's own threads")]
-    pub agent_self: u64,
+    pub agent_thread: u64,
     #[stat(desc = "running tasks pushed aside for a more urgent job")]
     pub preemptions: u64,
     #[stat(desc = "tasks taken over from another cache domain")]
@@ -112,108 +113,8 @@ pub struct Metrics {
     pub agent: AgentMetrics,
     #[stat(desc = "declared jobs with the least slack, by name[tid]")]
     pub endangered: BTreeMap<String, EndangeredMetrics>,
-}
-
-#[stat_doc]
-#[derive(Clone, Debug, Default, Serialize, Deserialize, Stats)]
-pub struct EndangeredMetrics {
-    #[stat(desc = "time it can still wait and be on time (us)")]
-    pub slack_us: f64,
-    #[stat(desc = "work left, as estimated (us)")]
-    pub remaining_us: f64,
-    #[stat(desc = "time to its deadline (us)")]
-    pub deadline_us: f64,
-    #[stat(desc = "criticality")]
-    pub criticality: u64,
-    #[stat(desc = "1: it is to be on time, 0: given up because not all can be")]
-    pub kept: u64,
-}
-
-#[stat_doc]
-#[derive(Clone, Debug, Default, Serialize, Deserialize, Stats)]
-pub struct AgentMetrics {
-    #[stat(desc = "temponet, distilled or edf")]
-    pub policy: String,
-    #[stat(desc = "who has the say now: agent, q-table, distilled or edf")]
-    pub level: String,
-    #[stat(desc = "ort or native")]
-    pub backend: String,
-    #[stat(desc = "what the backend runs on")]
-    pub provider: String,
-    #[stat(desc = "the model")]
-    pub model: String,
-    #[stat(desc = "decisions")]
-    pub decisions: u64,
-    #[stat(desc = "decisions that asked the network")]
-    pub inferences: u64,
-    #[stat(desc = "wake-ups of the agent's thread")]
-    pub wakeups: u64,
-    #[stat(desc = "time between decisions that the budget pays for (us)")]
-    pub interval_us: f64,
-    #[stat(desc = "CPU time of the agent's thread (us)")]
-    pub cpu_us: f64,
-    #[stat(desc = "median time of an inference (us, upper edge of its power of two)")]
-    pub inference_p50_us: u64,
-    #[stat(desc = "99th percentile of it")]
-    pub inference_p99_us: u64,
-    #[stat(desc = "median time from wake-up to decision (us)")]
-    pub latency_p50_us: u64,
-    #[stat(desc = "99th percentile of it")]
-    pub latency_p99_us: u64,
-    #[stat(desc = "median age of a decision when it was followed (us)")]
-    pub age_p50_us: u64,
-    #[stat(desc = "99th percentile of it")]
-    pub age_p99_us: u64,
-    #[stat(desc = "ages of followed decisions: counts by power of two of a microsecond")]
-    pub age_histogram: Vec<u64>,
-    #[stat(desc = "latencies: counts by power of two of a microsecond")]
-    pub latency_histogram: Vec<u64>,
-    #[stat(desc = "records to the agent")]
-    pub told: u64,
-    #[stat(desc = "records lost because the ring was full")]
-    pub untold: u64,
-    #[stat(desc = "times the agent was rung for")]
-    pub rung: u64,
-    #[stat(desc = "records that made no sense")]
-    pub bad_records: u64,
-    #[stat(desc = "times the mirror was put right by the kernel's truth")]
-    pub resyncs: u64,
-    #[stat(desc = "tasks that were found missing, wrong or gone then")]
-    pub repaired: u64,
-    #[stat(desc = "tasks with deadlines the mirror had no room for")]
-    pub overflow: u64,
-    #[stat(desc = "decisions not followed: too old, or overtaken by a release")]
-    pub stale: u64,
-    #[stat(desc = "decisions not followed: the task cannot run there")]
-    pub impossible: u64,
-    #[stat(desc = "decisions not followed: the task runs already")]
-    pub duplicate: u64,
-    #[stat(desc = "changes to level agent")]
-    pub to_agent: u64,
-    #[stat(desc = "changes to level q-table: the agent was late")]
-    pub to_table: u64,
-    #[stat(desc = "changes to level distilled: the agent was silent")]
-    pub to_distilled: u64,
-    #[stat(desc = "changes to level edf: the agent was taken for gone")]
-    pub to_edf: u64,
-    #[stat(desc = "tasks with deadlines known")]
-    pub tasks: u64,
-    #[stat(desc = "of which given up because not all can be on time")]
-    pub given_up: u64,
-    #[stat(desc = "1: all pending jobs can be on time")]
-    pub feasible: u64,
-    #[stat(desc = "1: overload, called off after a while without")]
-    pub overloaded: u64,
-    #[stat(desc = "1: burst, less attention and a reserve for long slack")]
-    pub burst: u64,
-    #[stat(desc = "allocations of the agent's thread since warm-up")]
-    pub allocations: u64,
-    #[stat(desc = "page faults of the agent's thread since warm-up")]
-    pub page_faults: u64,
-    #[stat(desc = "models taken over while running")]
-    pub swaps: u64,
-    #[stat(desc = "models refused")]
-    pub swaps_refused: u64,
+    #[stat(desc = "what every CPU runs, by its number")]
+    pub cpus: BTreeMap<u32, CpuMetrics>,
 }
 
 /// Totals since load, in the units of the BPF half. What `--stats` shows is the
@@ -222,35 +123,29 @@ pub struct AgentMetrics {
 pub struct Snapshot {
     totals: temponet_cpu_stats,
     offenders: BTreeMap<String, OffenderMetrics>,
-    agent: AgentMetrics,
-    latency: [u64; BUCKETS],
-    inference: [u64; BUCKETS],
+    agent: AgentTotals,
     endangered: BTreeMap<String, EndangeredMetrics>,
+    cpus: BTreeMap<u32, CpuMetrics>,
 }
 
 impl Snapshot {
     pub(super) fn take(
         cpus: &[temponet_cpu_stats],
+        views: BTreeMap<u32, CpuMetrics>,
         offenders: &impl MapCore,
-        policy: Policy,
-        level: u32,
-        gauges: Option<&Arc<Gauges>>,
+        agent: AgentTotals,
+        endangered: BTreeMap<String, EndangeredMetrics>,
     ) -> Self {
         let mut totals = temponet_cpu_stats::default();
         for cpu in cpus {
             add(&mut totals, cpu);
         }
-        let gauges = gauges.map(Arc::as_ref);
         Self {
-            agent: AgentMetrics {
-                level: level_name(level).into(),
-                ..agent(&totals, policy, gauges)
-            },
-            latency: gauges.map(|g| g.latency.read()).unwrap_or_default(),
-            inference: gauges.map(|g| g.inference.read()).unwrap_or_default(),
-            endangered: gauges.map(endangered).unwrap_or_default(),
             totals,
             offenders: worst_offenders(offenders),
+            agent,
+            endangered,
+            cpus: views,
         }
     }
 
@@ -268,136 +163,24 @@ impl Snapshot {
             queue: source(intf::temponet_source_TN_SRC_QUEUE),
             bound: source(intf::temponet_source_TN_SRC_BOUND),
             kthread: source(intf::temponet_source_TN_SRC_KTHREAD),
-            by_agent: source(intf::temponet_source_TN_SRC_AGENT),
-            by_table: source(intf::temponet_source_TN_SRC_TABLE),
-            by_distilled: source(intf::temponet_source_TN_SRC_DISTILLED),
-            agent_self: source(intf::temponet_source_TN_SRC_SELF),
+            decision: source(intf::temponet_source_TN_SRC_AGENT),
+            q_table: source(intf::temponet_source_TN_SRC_TABLE),
+            distilled: source(intf::temponet_source_TN_SRC_DISTILLED),
+            agent_thread: source(intf::temponet_source_TN_SRC_SELF),
             preemptions: now.preemptions - then.preemptions,
             steals: now.steals - then.steals,
             hopeless: now.hopeless - then.hopeless,
             rollovers: now.rollovers - then.rollovers,
             demotions: now.demotions - then.demotions,
             hints_invalid: now.hints_invalid - then.hints_invalid,
-            agent: self.agent_since(earlier),
+            agent: self.agent.since(&earlier.agent, now, then),
             endangered: self.endangered.clone(),
-        }
-    }
-
-    /// Counters as differences; what was true only then, as it is now.
-    fn agent_since(&self, earlier: &Self) -> AgentMetrics {
-        let counts = |now: &[u64; BUCKETS], then: &[u64; BUCKETS]| -> Vec<u64> {
-            now.iter().zip(then).map(|(n, t)| n - t).collect()
-        };
-        let age = counts(&self.totals.age, &earlier.totals.age);
-        let latency = counts(&self.latency, &earlier.latency);
-        let inference = counts(&self.inference, &earlier.inference);
-        let (now, then) = (&self.agent, &earlier.agent);
-        AgentMetrics {
-            decisions: now.decisions - then.decisions,
-            inferences: now.inferences - then.inferences,
-            wakeups: now.wakeups - then.wakeups,
-            cpu_us: now.cpu_us - then.cpu_us,
-            inference_p50_us: percentile_us(&inference, 0.5),
-            inference_p99_us: percentile_us(&inference, 0.99),
-            latency_p50_us: percentile_us(&latency, 0.5),
-            latency_p99_us: percentile_us(&latency, 0.99),
-            age_p50_us: percentile_us(&age, 0.5),
-            age_p99_us: percentile_us(&age, 0.99),
-            age_histogram: age,
-            latency_histogram: latency,
-            told: now.told - then.told,
-            untold: now.untold - then.untold,
-            rung: now.rung - then.rung,
-            bad_records: now.bad_records - then.bad_records,
-            resyncs: now.resyncs - then.resyncs,
-            repaired: now.repaired - then.repaired,
-            stale: now.stale - then.stale,
-            impossible: now.impossible - then.impossible,
-            duplicate: now.duplicate - then.duplicate,
-            to_agent: now.to_agent - then.to_agent,
-            to_table: now.to_table - then.to_table,
-            to_distilled: now.to_distilled - then.to_distilled,
-            to_edf: now.to_edf - then.to_edf,
-            ..now.clone()
+            cpus: self.cpus.clone(),
         }
     }
 }
 
-fn level_name(level: u32) -> &'static str {
-    match level {
-        intf::temponet_level_TN_LEVEL_AGENT => "agent",
-        intf::temponet_level_TN_LEVEL_TABLE => "q-table",
-        intf::temponet_level_TN_LEVEL_DISTILLED => "distilled",
-        _ => "edf",
-    }
-}
-
-/// Totals since load.
-fn agent(totals: &temponet_cpu_stats, policy: Policy, gauges: Option<&Gauges>) -> AgentMetrics {
-    let to = |level: u32| totals.transitions[level as usize];
-    let mut agent = AgentMetrics {
-        policy: format!("{policy:?}").to_lowercase(),
-        told: totals.told,
-        untold: totals.untold,
-        rung: totals.rung,
-        stale: totals.stale,
-        impossible: totals.impossible,
-        duplicate: totals.duplicate,
-        to_agent: to(intf::temponet_level_TN_LEVEL_AGENT),
-        to_table: to(intf::temponet_level_TN_LEVEL_TABLE),
-        to_distilled: to(intf::temponet_level_TN_LEVEL_DISTILLED),
-        to_edf: to(intf::temponet_level_TN_LEVEL_EDF),
-        ..AgentMetrics::default()
-    };
-    let Some(gauges) = gauges else {
-        return agent;
-    };
-    if let Ok(identity) = gauges.identity.lock() {
-        agent.backend.clone_from(&identity.backend);
-        agent.provider.clone_from(&identity.provider);
-        agent.model.clone_from(&identity.model);
-    }
-    let flag = |flag: &AtomicBool| u64::from(flag.load(Ordering::Relaxed));
-    agent.decisions = Gauges::get(&gauges.decisions);
-    agent.inferences = Gauges::get(&gauges.inferences);
-    agent.wakeups = Gauges::get(&gauges.wakeups);
-    agent.interval_us = us(Gauges::get(&gauges.interval_ns));
-    agent.cpu_us = us(Gauges::get(&gauges.cpu_ns));
-    agent.bad_records = Gauges::get(&gauges.bad_records);
-    agent.resyncs = Gauges::get(&gauges.resyncs);
-    agent.repaired = Gauges::get(&gauges.repaired);
-    agent.overflow = Gauges::get(&gauges.overflow);
-    agent.tasks = Gauges::get(&gauges.tasks);
-    agent.given_up = Gauges::get(&gauges.given_up);
-    agent.feasible = flag(&gauges.feasible);
-    agent.overloaded = flag(&gauges.overloaded);
-    agent.burst = flag(&gauges.burst);
-    agent.allocations = Gauges::get(&gauges.allocations);
-    agent.page_faults = Gauges::get(&gauges.page_faults);
-    agent.swaps = Gauges::get(&gauges.swaps);
-    agent.swaps_refused = Gauges::get(&gauges.swaps_refused);
-    agent
-}
-
-fn endangered(gauges: &Gauges) -> BTreeMap<String, EndangeredMetrics> {
-    let Ok(list) = gauges.endangered.lock() else {
-        return BTreeMap::new();
-    };
-    let signed_us = |ns: i64| ns as f64 / 1000.0;
-    let row = |job: &super::gauges::Endangered| {
-        let metrics = EndangeredMetrics {
-            slack_us: signed_us(job.slack_ns),
-            remaining_us: signed_us(job.remaining_ns),
-            deadline_us: signed_us(job.deadline_in_ns),
-            criticality: job.criticality.into(),
-            kept: job.kept.into(),
-        };
-        (task_name(&job.comm, job.pid), metrics)
-    };
-    list.iter().map(row).collect()
-}
-
-fn task_name(comm: &[u8], tid: u32) -> String {
+pub(super) fn task_name(comm: &[u8], tid: u32) -> String {
     let len = comm.iter().position(|&c| c == 0).unwrap_or(comm.len());
     format!("{}[{tid}]", String::from_utf8_lossy(&comm[..len]))
 }
@@ -459,7 +242,7 @@ fn class(now: &temponet_class_stats, then: &temponet_class_stats) -> ClassMetric
     }
 }
 
-fn us(ns: u64) -> f64 {
+pub(super) fn us(ns: u64) -> f64 {
     ns as f64 / 1000.0
 }
 
@@ -507,7 +290,7 @@ impl Metrics {
         writeln!(
             out,
             "dispatch: idle {} queue {} bound {} kthread {} agent {} table {} distilled {} | preempted {} stolen {} | hopeless {} rolled over {} demoted {}",
-            self.idle, self.queue, self.bound, self.kthread, self.by_agent, self.by_table, self.by_distilled, self.preemptions, self.steals,
+            self.idle, self.queue, self.bound, self.kthread, self.decision, self.q_table, self.distilled, self.preemptions, self.steals,
             self.hopeless, self.rollovers, self.demotions,
         )?;
         writeln!(
@@ -577,33 +360,6 @@ impl Metrics {
     }
 }
 
-impl AgentMetrics {
-    fn print(&self, out: &mut impl Write) -> Result<()> {
-        if self.model.is_empty() {
-            return Ok(());
-        }
-        writeln!(
-            out,
-            "agent: {} of {} ({}: {}) | {} decisions, {} inferences, {:.1} ms CPU, every {:.1} ms | inference p50 {} p99 {} us, latency p50 {} p99 {} us, age p50 {} p99 {} us",
-            self.policy, self.model, self.backend, self.provider, self.decisions, self.inferences,
-            self.cpu_us / 1000.0, self.interval_us / 1000.0, self.inference_p50_us,
-            self.inference_p99_us, self.latency_p50_us, self.latency_p99_us, self.age_p50_us,
-            self.age_p99_us,
-        )?;
-        writeln!(
-            out,
-            "agent: {} tasks, {} given up{}{} | told {} lost {} rung {}, resyncs {} repaired {} | stale {} impossible {} duplicate {} | to agent {} q-table {} distilled {} edf {} | faults {} allocations {} | swapped {} refused {}",
-            self.tasks, self.given_up,
-            if self.overloaded > 0 { ", overload" } else { "" },
-            if self.burst > 0 { ", burst" } else { "" },
-            self.told, self.untold, self.rung, self.resyncs, self.repaired, self.stale,
-            self.impossible, self.duplicate, self.to_agent, self.to_table, self.to_distilled,
-            self.to_edf, self.page_faults, self.allocations, self.swaps, self.swaps_refused,
-        )?;
-        Ok(())
-    }
-}
-
 fn has_jobs(class: &str) -> bool {
     class == "declared" || class == "inferred"
 }
@@ -628,6 +384,9 @@ pub fn server_data() -> StatsServerData<(), Snapshot> {
         .add_meta(OffenderMetrics::meta())
         .add_meta(AgentMetrics::meta())
         .add_meta(EndangeredMetrics::meta())
+        .add_meta(CpuMetrics::meta())
+        .add_meta(Spread::meta())
+        .add_meta(Flags::meta())
         .add_ops("top", StatsOps { open, close: None })
 }
 

@@ -90,6 +90,10 @@ struct BrainArgs {
     /// For tests: what the agent does wrong
     #[arg(long, value_enum, default_value_t = Misbehaviour::None, hide = true)]
     misbehave: Misbehaviour,
+
+    /// For tests: compare the agent's mirror with the kernel's truth so often
+    #[arg(long, value_name = "SECONDS", value_parser = interval, hide = true)]
+    resync_every: Option<Duration>,
 }
 
 impl BrainArgs {
@@ -184,7 +188,7 @@ pub struct LoadArgs {
     libbpf: LibbpfOpts,
 }
 
-fn interval(text: &str) -> Result<Duration, String> {
+pub(super) fn interval(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text
         .parse()
         .map_err(|_| format!("'{text}' is not a number of seconds"))?;
@@ -246,6 +250,7 @@ pub fn run(args: LoadArgs) -> Result<ExitCode> {
         agent_budget: args.brain.agent_budget / 100.0,
         lose_permille: args.brain.lose_records,
         misbehave: args.brain.misbehave,
+        resync_every: args.brain.resync_every,
         partial: args.partial,
         exit_dump_len: args.exit_dump_len,
         verbose: args.verbose,

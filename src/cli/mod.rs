@@ -4,8 +4,10 @@
 pub mod bench;
 pub mod doctor;
 pub mod eval;
+pub mod explain;
 pub mod hint;
 mod load;
+pub mod monitor;
 mod out;
 pub mod replay;
 mod schedule;
@@ -38,7 +40,9 @@ enum Command {
     Bench(bench::BenchArgs),
     Train(train::TrainArgs),
     Eval(eval::EvalArgs),
+    Explain(explain::ExplainArgs),
     Replay(Box<replay::ReplayArgs>),
+    Monitor(monitor::MonitorArgs),
 }
 
 pub fn run() -> ExitCode {
@@ -54,8 +58,12 @@ pub fn run() -> ExitCode {
             return exit(train::run(&args).map(|()| ExitCode::SUCCESS), 2)
         }
         Some(Command::Eval(args)) => return exit(eval::run(&args).map(|()| ExitCode::SUCCESS), 2),
-        Some(Command::Replay(args)) => {
-            return exit(replay::run(&args).map(|()| ExitCode::SUCCESS), 2)
+        Some(Command::Explain(args)) => {
+            return exit(explain::run(&args).map(|()| ExitCode::SUCCESS), 2)
+        }
+        Some(Command::Replay(args)) => return exit(replay::run(&args), 2),
+        Some(Command::Monitor(args)) => {
+            return exit(monitor::run(&args).map(|()| ExitCode::SUCCESS), 2)
         }
         None => {}
     }

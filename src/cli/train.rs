@@ -10,6 +10,7 @@ use anyhow::{bail, ensure, Context, Result};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::sim::task::TaskSet;
 use crate::train::checkpoint;
 use crate::train::config::{Algo, Config};
 use crate::train::curve::Curve;
@@ -45,6 +46,10 @@ pub struct TrainArgs {
     /// uninterrupted run.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["config", "algo", "seed"])]
     pub resume: Option<PathBuf>,
+    /// Draw half of the machines from this task set, such as `replay --record` writes;
+    /// may be given several times.
+    #[arg(long, value_name = "SET.json")]
+    pub workload: Vec<PathBuf>,
     /// Threads (default: all cores).
     #[arg(short = 'j', long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
@@ -57,6 +62,9 @@ pub fn run(args: &TrainArgs) -> Result<()> {
     };
     if let Some(rounds) = args.rounds {
         trainer.config.rounds = rounds;
+    }
+    for path in &args.workload {
+        trainer.recordings.push(TaskSet::load(path)?);
     }
     ensure!(
         args.out

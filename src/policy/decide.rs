@@ -177,9 +177,9 @@ impl Decider {
         situation: &Situation<'_>,
         late_due: bool,
     ) {
-        let Situation { now_ns, jobs, .. } = *situation;
+        let jobs = situation.jobs;
         let tokenizer = &self.config.tokenizer;
-        tokenizer.tokenize(jobs, now_ns, &mut self.tokens);
+        tokenizer.tokenize_situation(situation, &mut self.tokens);
         self.decision.burst = self.burst.observe(share_below_resolution(&self.tokens));
 
         self.scores.clear();

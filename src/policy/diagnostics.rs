@@ -123,7 +123,7 @@ impl HeatMap {
 
     fn cell(&self, token: Token) -> Option<usize> {
         match token {
-            Token::Idle => None,
+            Token::Idle { .. } => None,
             Token::Job { slack, work, .. } => Some(slack as usize * self.work_bins + work as usize),
         }
     }

@@ -3,7 +3,7 @@
 //! Tasks with the same token get the same answer from the network, so it is
 //! asked once per distinct token, with a count.
 
-use super::job::Job;
+use super::job::{Job, Situation, Upcoming};
 use super::quantiser::{Quantiser, QuantiserError};
 use serde::{Deserialize, Serialize};
 
@@ -17,12 +17,22 @@ pub const WORK_LEVELS: (usize, usize) = (1, 64);
 const DOUBT_EDGES: [i64; 3] = [5, 25, 75];
 /// 1 for none.
 pub const DOUBT_LEVELS: (usize, usize) = (1, 1 + DOUBT_EDGES.len());
+/// Demand of the known tasks over capacity, where the load rises by a level. A
+/// core that is exactly full counts as one that is not overloaded.
+const LOAD_EDGES: [f64; 3] = [0.85, 1.001, 1.25];
+/// 1 for not told; else one for unknown and one for each stretch of the edges.
+pub const LOAD_LEVELS: (usize, usize) = (1, 2 + LOAD_EDGES.len());
 
 /// What the network sees of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Token {
-    /// The learned idle token, x_0 of the paper.
-    Idle,
+    /// The learned idle token, x_0 of the paper. Everybody sees it, so it is the
+    /// one to say how much the known tasks ask for: U = 0.95 and U = 1.1 show
+    /// the same jobs, and want different ones to run.
+    Idle {
+        /// 0 for unknown.
+        load: u8,
+    },
     Job {
         /// 0 for negative slack, else 1 + the paper's s̃.
         slack: u16,
@@ -38,7 +48,7 @@ impl Token {
     /// The paper's s̃, for which late is as urgent as it gets; none for idle.
     pub fn slack_level(self) -> Option<usize> {
         match self {
-            Token::Idle => None,
+            Token::Idle { .. } => None,
             Token::Job { slack, .. } => Some(slack.saturating_sub(1) as usize),
         }
     }
@@ -52,6 +62,7 @@ pub struct Tokenizer {
     work: Quantiser,
     classes: u8,
     doubts: u8,
+    loads: u8,
 }
 
 impl Tokenizer {
@@ -70,7 +81,16 @@ impl Tokenizer {
             work,
             classes: classes.max(1),
             doubts: doubts.clamp(DOUBT_LEVELS.0 as u8, DOUBT_LEVELS.1 as u8),
+            loads: 1,
         })
+    }
+
+    /// Tells this many levels of load apart; 1, the default, for none.
+    pub fn with_loads(self, loads: u8) -> Tokenizer {
+        Tokenizer {
+            loads: loads.clamp(LOAD_LEVELS.0 as u8, LOAD_LEVELS.1 as u8),
+            ..self
+        }
     }
 
     pub fn slack(&self) -> &Quantiser {
@@ -89,6 +109,11 @@ impl Tokenizer {
         self.doubts as usize
     }
 
+    /// Levels of load, unknown included: so many idle tokens there are.
+    pub fn loads(&self) -> usize {
+        self.loads as usize
+    }
+
     /// Slack bins as tokens count them: the paper's Q and one for slack < 0.
     pub fn slack_bins(&self) -> usize {
         self.slack.levels() + 1
@@ -96,17 +121,17 @@ impl Tokenizer {
 
     /// How many different tokens there are, idle included.
     pub fn vocabulary(&self) -> usize {
-        1 + self.slack_bins() * self.work.levels() * self.classes() * self.doubts()
+        self.loads() + self.slack_bins() * self.work.levels() * self.classes() * self.doubts()
     }
 
     pub fn token(&self, job: &Job, now_ns: i64) -> Token {
         self.token_at(self.index(job, now_ns))
     }
 
-    /// Place of a token in the vocabulary; idle is 0.
+    /// Place of a token in the vocabulary; idle ones come first.
     pub fn index_of(&self, token: Token) -> usize {
         match token {
-            Token::Idle => 0,
+            Token::Idle { load } => load.into(),
             Token::Job {
                 slack,
                 work,
@@ -117,8 +142,8 @@ impl Tokenizer {
     }
 
     pub fn token_at(&self, index: usize) -> Token {
-        let Some(place) = index.checked_sub(1) else {
-            return Token::Idle;
+        let Some(place) = index.checked_sub(self.loads()) else {
+            return Token::Idle { load: index as u8 };
         };
         let (rest, doubt) = (place / self.doubts(), place % self.doubts());
         let (row, class) = (rest / self.classes(), rest % self.classes());
@@ -133,7 +158,7 @@ impl Tokenizer {
     #[inline]
     fn place(&self, slack: usize, work: usize, class: usize, doubt: usize) -> usize {
         let row = slack * self.work.levels() + work;
-        1 + (row * self.classes() + class) * self.doubts() + doubt
+        self.loads() + (row * self.classes() + class) * self.doubts() + doubt
     }
 
     #[inline]
@@ -161,8 +186,29 @@ impl Tokenizer {
         self.place(bin, self.work.bin(job.work_ns()), class, self.doubt(job))
     }
 
-    /// Tokens of all jobs, gathered into `set`.
+    /// Level of load in a situation, by what its known tasks ask for.
+    fn load(&self, situation: &Situation<'_>) -> u8 {
+        if self.loads == 1 || situation.upcoming.is_empty() {
+            return 0;
+        }
+        let demand: f64 = situation.upcoming.iter().map(Upcoming::utilisation).sum();
+        let load = demand / situation.cpus.count().max(1) as f64;
+        let edges = &LOAD_EDGES[..self.loads() - 2];
+        1 + edges.iter().take_while(|&&edge| load > edge).count() as u8
+    }
+
+    /// Tokens of all jobs, gathered into `set`, and what is known of the load.
+    pub fn tokenize_situation(&self, situation: &Situation<'_>, set: &mut TokenSet) {
+        let load = self.load(situation);
+        self.tokenize_at(situation.jobs, situation.now_ns, load, set);
+    }
+
+    /// The same where nothing is known of the load.
     pub fn tokenize(&self, jobs: &[Job], now_ns: i64, set: &mut TokenSet) {
+        self.tokenize_at(jobs, now_ns, 0, set);
+    }
+
+    fn tokenize_at(&self, jobs: &[Job], now_ns: i64, load: u8, set: &mut TokenSet) {
         set.clear(self.vocabulary());
         for job in jobs {
             let index = self.index(job, now_ns);
@@ -170,7 +216,7 @@ impl Tokenizer {
             set.present[index / 64] |= 1 << (index % 64);
             set.slot_of_job.push(index as u32);
         }
-        set.gather(self);
+        set.gather(self, load);
     }
 }
 
@@ -191,13 +237,21 @@ struct Stored {
     work: Quantiser,
     classes: u8,
     doubts: u8,
+    /// Files from before there were any say nothing of them.
+    #[serde(default = "not_told")]
+    loads: u8,
+}
+
+fn not_told() -> u8 {
+    1
 }
 
 impl TryFrom<Stored> for Tokenizer {
     type Error = QuantiserError;
 
     fn try_from(stored: Stored) -> Result<Tokenizer, QuantiserError> {
-        Tokenizer::new(stored.slack, stored.work, stored.classes, stored.doubts)
+        let tokenizer = Tokenizer::new(stored.slack, stored.work, stored.classes, stored.doubts)?;
+        Ok(tokenizer.with_loads(stored.loads))
     }
 }
 
@@ -208,6 +262,7 @@ impl From<Tokenizer> for Stored {
             work: tokenizer.work,
             classes: tokenizer.classes,
             doubts: tokenizer.doubts,
+            loads: tokenizer.loads,
         }
     }
 }
@@ -273,8 +328,8 @@ impl TokenSet {
         self.present.resize(vocabulary.div_ceil(64), 0);
     }
 
-    fn gather(&mut self, tokenizer: &Tokenizer) {
-        self.push(Token::Idle, 0, 1);
+    fn gather(&mut self, tokenizer: &Tokenizer, load: u8) {
+        self.push(Token::Idle { load }, load.into(), 1);
         for word in 0..self.present.len() {
             let mut rest = std::mem::take(&mut self.present[word]);
             while rest != 0 {

@@ -31,8 +31,18 @@ pub struct Converted {
     /// By task: how much later than its deadline a job's timer expires, where a
     /// timer ends all of them. rt-app's slack counts to the timer.
     pub timer_after_deadline: Vec<Option<i64>>,
+    /// By task: whose it is; nothing for what comes from no workload.
+    pub origins: Vec<Origin>,
     /// Everything that is not modelled, and what the file itself gave rise to.
     pub notes: Vec<Note>,
+}
+
+/// A task's place in its workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    pub thread: usize,
+    pub instance: u32,
+    pub forked: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -65,12 +75,13 @@ pub fn convert(workload: &Workload, wishes: &Wishes) -> Result<Converted, Conver
     let (horizon, lives) = live(workload, wishes, &mut notes)?;
     let cores = wishes
         .cores
-        .or_else(|| unmodelled::named_cpus(workload))
+        .or_else(|| Some(unmodelled::named_cpus(workload)?.len()))
         .unwrap_or(1);
     unmodelled::note_all(workload, cores, &mut notes);
     let mut names = Naming::of(workload);
     let mut tasks = Vec::new();
     let mut timer_after_deadline = Vec::new();
+    let mut origins = Vec::new();
     for life in &lives {
         let thread = &workload.threads[life.thread];
         unmodelled::note_life(life, thread, horizon, &mut notes);
@@ -80,6 +91,11 @@ pub fn convert(workload: &Workload, wishes: &Wishes) -> Result<Converted, Conver
         let (task, timer) = task(life, thread, names.next(life, thread), horizon);
         tasks.push(task);
         timer_after_deadline.push(timer);
+        origins.push(Origin {
+            thread: life.thread,
+            instance: life.instance,
+            forked: life.forked,
+        });
     }
     unmodelled::note_crowding(&lives, horizon, cores, &mut notes);
     let mut all = workload.notes.clone();
@@ -98,6 +114,7 @@ pub fn convert(workload: &Workload, wishes: &Wishes) -> Result<Converted, Conver
     Ok(Converted {
         set,
         timer_after_deadline,
+        origins,
         notes: all,
     })
 }

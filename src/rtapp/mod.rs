@@ -5,11 +5,13 @@
 //! released if nobody had to wait) -> `convert` (a task set); `log` comes from what
 //! rt-app measured instead; `outcome` runs the set under schedulers.
 
+pub mod capture;
 pub mod convert;
 mod event;
 mod fields;
 pub mod idle_machine;
 pub mod json;
+pub mod live;
 pub mod log;
 pub mod note;
 pub mod outcome;
@@ -17,6 +19,7 @@ mod read;
 mod setting;
 mod unmodelled;
 pub mod workload;
+mod write;
 
 pub use note::{Note, Place};
 pub use workload::Workload;

@@ -17,6 +17,18 @@ use crate::sim::time::to_ms;
 pub enum Source {
     Simulated,
     Recorded,
+    /// The real rt-app on a real kernel.
+    Live,
+}
+
+impl Source {
+    pub fn name(self) -> &'static str {
+        match self {
+            Source::Simulated => "simulated",
+            Source::Recorded => "recorded",
+            Source::Live => "live",
+        }
+    }
 }
 
 /// All jobs under one scheduler.
@@ -24,6 +36,9 @@ pub enum Source {
 pub struct Outcome {
     pub scheduler: String,
     pub source: Source,
+    /// What a scheduler that was loaded called itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loaded: Option<String>,
     #[serde(flatten)]
     pub total: Figures,
     pub tasks: Vec<TaskOutcome>,
@@ -38,6 +53,8 @@ pub struct Outcome {
 pub struct TaskOutcome {
     pub name: String,
     pub critical: bool,
+    /// CPUs it used on average; known where it is known who ran when.
+    pub cpus_used: Option<f64>,
     #[serde(flatten)]
     pub figures: Figures,
 }
@@ -81,11 +98,8 @@ pub fn simulate(
             let mut tally = std::mem::take(&mut sim.tally);
             let jobs = std::mem::take(&mut tally.records);
             let segments = std::mem::take(&mut tally.segments);
-            let outcome = outcome(&contestant.name, Source::Simulated, converted, tally, jobs);
-            Outcome {
-                segments,
-                ..outcome
-            }
+            let name = &contestant.name;
+            outcome(name, Source::Simulated, converted, tally, jobs, segments)
         })
         .collect()
 }
@@ -93,7 +107,37 @@ pub fn simulate(
 /// What the logs themselves say.
 pub fn recorded(converted: &Converted, fates: Vec<JobRecord>) -> Outcome {
     let tally = tally_of(&converted.set, fates.iter());
-    outcome("recorded", Source::Recorded, converted, tally, fates)
+    let (source, unknown) = (Source::Recorded, Vec::new());
+    outcome("recorded", source, converted, tally, fates, unknown)
+}
+
+/// A run on a machine: what the logs say, and who ran where.
+pub fn live(
+    scheduler: &str,
+    loaded: &str,
+    converted: &Converted,
+    jobs: Vec<JobRecord>,
+    segments: Vec<Segment>,
+) -> Outcome {
+    let mut tally = tally_of(&converted.set, jobs.iter());
+    count_moves(&mut tally, &segments);
+    let outcome = outcome(scheduler, Source::Live, converted, tally, jobs, segments);
+    Outcome {
+        loaded: Some(loaded.to_owned()),
+        ..outcome
+    }
+}
+
+/// Stretches come in order of tasks and time. A job that has another stretch after
+/// one was interrupted.
+fn count_moves(tally: &mut Tally, segments: &[Segment]) {
+    for s in segments {
+        tally.busy += u128::from(s.end - s.start);
+    }
+    for pair in segments.windows(2).filter(|w| w[0].task == w[1].task) {
+        tally.preemptions += u64::from(pair[0].index == pair[1].index);
+        tally.migrations += u64::from(pair[0].core != pair[1].core);
+    }
 }
 
 fn outcome(
@@ -102,9 +146,15 @@ fn outcome(
     converted: &Converted,
     tally: Tally,
     mut jobs: Vec<JobRecord>,
+    segments: Vec<Segment>,
 ) -> Outcome {
     let set = &converted.set;
     jobs.sort_by_key(|job| (job.task, job.index));
+    let mut used = vec![0; set.tasks.len()];
+    for s in &segments {
+        used[s.task as usize] += s.end.min(set.horizon_ns).saturating_sub(s.start);
+    }
+    let share = |used: u64| used as f64 / set.horizon_ns as f64;
     let tasks = set
         .tasks
         .iter()
@@ -115,6 +165,7 @@ fn outcome(
             TaskOutcome {
                 name: task.name.clone(),
                 critical: task.criticality > 0,
+                cpus_used: (!segments.is_empty()).then(|| share(used[id])),
                 figures: figures(converted, &tally, own),
             }
         })
@@ -122,10 +173,11 @@ fn outcome(
     Outcome {
         scheduler: scheduler.to_owned(),
         source,
+        loaded: None,
         total: figures(converted, &tally, &jobs),
         tasks,
         jobs,
-        segments: Vec::new(),
+        segments,
     }
 }
 

@@ -51,13 +51,20 @@ fn distinct(cpus: &[u32]) -> Vec<u32> {
     cpus
 }
 
-/// How many CPUs the workload names, when every thread is told where to run.
-pub fn named_cpus(workload: &Workload) -> Option<usize> {
-    let mut all: HashSet<u32> = HashSet::new();
+/// The CPUs the workload names, in order, when every thread is told where to run.
+pub fn named_cpus(workload: &Workload) -> Option<Vec<u32>> {
+    let mut all: Vec<u32> = Vec::new();
     for setting in settings(workload) {
         all.extend(&setting.cpus.as_ref()?.value);
     }
-    (!all.is_empty()).then_some(all.len())
+    let all = distinct(&all);
+    (!all.is_empty()).then_some(all)
+}
+
+/// All CPUs that some thread is told to run on.
+pub fn bound_to(workload: &Workload) -> impl Iterator<Item = u32> + '_ {
+    let cpus = settings(workload).filter_map(|setting| setting.cpus.as_ref());
+    cpus.flat_map(|cpus| cpus.value.iter().copied())
 }
 
 struct Remarks<'a> {

@@ -6,7 +6,7 @@ use crate::policy::TokenSet;
 /// A multiset of tokens, as the network sees a situation.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Tokens {
-    /// Places in the vocabulary; idle (0) first.
+    /// Places in the vocabulary; idle first.
     pub indices: Vec<u32>,
     /// Jobs per token; CPUs for idle.
     pub counts: Vec<u32>,
@@ -31,12 +31,23 @@ impl Tokens {
     }
 }
 
-/// Rows of the embeddings that make up a token: (slack, work, class, doubt).
-pub fn parts(shape: &Shape, index: u32) -> Option<[usize; 4]> {
-    let place = index.checked_sub(1)? as usize;
+/// Rows of the embeddings that make up a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parts {
+    /// The level of load.
+    Idle(usize),
+    /// Slack, work, class, doubt.
+    Job([usize; 4]),
+}
+
+pub fn parts(shape: &Shape, index: u32) -> Parts {
+    let index = index as usize;
+    let Some(place) = index.checked_sub(shape.loads) else {
+        return Parts::Idle(index);
+    };
     let (rest, doubt) = (place / shape.doubts, place % shape.doubts);
     let (row, class) = (rest / shape.classes, rest % shape.classes);
-    Some([row / shape.work, row % shape.work, class, doubt])
+    Parts::Job([row / shape.work, row % shape.work, class, doubt])
 }
 
 /// Several contexts as one block of rows.
@@ -83,20 +94,19 @@ mod tests {
 
     #[test]
     fn parts_are_those_of_the_tokenizer() {
-        let (tokenizer, shape) = (Model::default_tokenizer(), Model::default_shape());
-        assert_eq!(parts(&shape, 0), None);
-        for index in 1..tokenizer.vocabulary() {
-            let Token::Job {
-                slack,
-                work,
-                class,
-                doubt,
-            } = tokenizer.token_at(index)
-            else {
-                panic!("a second idle token");
+        let tokenizer = Model::default_tokenizer().with_loads(5);
+        let shape = Shape::new(&tokenizer, 8, 1, 1, 8).unwrap();
+        for index in 0..tokenizer.vocabulary() {
+            let expected = match tokenizer.token_at(index) {
+                Token::Idle { load } => Parts::Idle(load.into()),
+                Token::Job {
+                    slack,
+                    work,
+                    class,
+                    doubt,
+                } => Parts::Job([slack.into(), work.into(), class.into(), doubt.into()]),
             };
-            let expected = [slack.into(), work.into(), class.into(), doubt.into()];
-            assert_eq!(parts(&shape, index as u32), Some(expected));
+            assert_eq!(parts(&shape, index as u32), expected);
         }
     }
 }

@@ -4,18 +4,22 @@
 use super::batch::Tokens;
 use super::env::Machine;
 use crate::policy::{Blend, Job, Situation, TokenSet};
-use crate::sim::engine::{Knowledge, Plan, Record, Sim, View};
+use crate::sim::engine::{Knowledge, Plan, ReadyJob, Record, Sim, View};
 use crate::sim::metrics::Metrics;
+use crate::sim::oracle;
 use crate::sim::policies::{self, Policy};
-use crate::sim::rng::Rng;
+use crate::sim::rng::{child_seed, Rng};
 use crate::sim::situation::Situations;
+use crate::sim::time::Ns;
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CloneConfig {
     /// A policy of the simulator; `best`: on every machine the one that meets
-    /// the most deadlines there; or `rule`, see [`Rules`].
+    /// the most deadlines there; `oracle`: on one core where late jobs are aborted
+    /// one who knows the future, elsewhere as `best`; or `rule`, see [`Rules`].
     pub teacher: String,
     /// Share of the contested decisions that are kept, and of those on machines
     /// that are not overloaded. More of the latter make responses shorter at full
@@ -57,6 +61,10 @@ impl CloneConfig {
 
 pub const BEST: &str = "best";
 pub const RULE: &str = "rule";
+/// Knows the future, where that can be computed; else as `best`.
+pub const ORACLE: &str = "oracle";
+/// Jobs in one busy stretch that its choice may take.
+const ORACLE_LIMIT: usize = 120;
 
 /// What is best under the shield, by the kind of machine: how much slack counts
 /// beside work, and how much doubt. Found by trying blends from SRPT to least laxity.
@@ -126,10 +134,14 @@ const EVEN: f64 = 2e-4;
 /// The teacher of this name for a machine.
 pub fn teacher(machine: &Machine, name: &str) -> Box<dyn Policy> {
     let master = |name: &str| (policies::find(name).expect("a policy of ours").make)();
-    if name != BEST {
+    let set = &machine.set;
+    if name == ORACLE {
+        if let Some(jobs) = oracle::chosen(set, machine.options.semantics, ORACLE_LIMIT) {
+            return Box::new(Oracle::new(set.tasks.len(), &jobs));
+        }
+    } else if name != BEST {
         return master(name);
     }
-    let set = &machine.set;
     let mut best: Option<(&str, Metrics)> = None;
     for name in MASTERS {
         let mut sim = Sim::new(set, set.cores, machine.options, Record::default());
@@ -144,6 +156,36 @@ pub fn teacher(machine: &Machine, name: &str) -> Box<dyn Policy> {
         }
     }
     master(best.map_or(MASTERS[0], |(name, _)| name))
+}
+
+/// Runs the jobs of a best choice in order of deadline, and others where these
+/// leave the core idle.
+struct Oracle {
+    /// By task: deadlines of the jobs to do.
+    chosen: Vec<HashSet<Ns>>,
+}
+
+impl Oracle {
+    fn new(tasks: usize, jobs: &[oracle::Job]) -> Oracle {
+        let mut chosen = vec![HashSet::new(); tasks];
+        for job in jobs {
+            chosen[job.task].insert(job.deadline);
+        }
+        Oracle { chosen }
+    }
+}
+
+impl Policy for Oracle {
+    fn decide(&mut self, view: &View, plan: &mut Plan) {
+        let left_out = |job: &ReadyJob| !self.chosen[job.task as usize].contains(&job.deadline);
+        let best = view
+            .jobs
+            .iter()
+            .min_by_key(|job| (left_out(job), job.deadline, job.task));
+        if let Some(job) = best {
+            plan.run(job.task);
+        }
+    }
 }
 
 /// A decision, and what share of the choice falls to each token.
@@ -218,7 +260,7 @@ impl Lesson {
 }
 
 /// Runs the machine and shows some of the contested decisions.
-fn observe(
+pub(super) fn observe(
     machine: &Machine,
     driver: &mut dyn Policy,
     kept: f64,
@@ -232,6 +274,8 @@ fn observe(
     situations.start(set);
     driver.start(set, set.cores);
     let tokenizer = &machine.policy.tokenizer;
+    // What the load is taught to mean must not be missed where nobody knows it.
+    let load_unknown = Rng::new(child_seed(seed, 9)).chance(machine.load_unknown);
     let mut plan = Plan::default();
     let mut token_set = TokenSet::default();
     while sim.advance() {
@@ -240,7 +284,10 @@ fn observe(
         driver.decide(&view, &mut plan);
         if view.jobs.len() > set.cores && rng.chance(kept) {
             let situation = situations.of(&view);
-            tokenizer.tokenize(situation.jobs, situation.now_ns, &mut token_set);
+            match load_unknown {
+                true => tokenizer.tokenize(situation.jobs, situation.now_ns, &mut token_set),
+                false => tokenizer.tokenize_situation(&situation, &mut token_set),
+            }
             show(&view, &plan, &situation, &token_set);
         }
         sim.submit(&plan);
@@ -313,6 +360,36 @@ mod tests {
                 .skip(1)
                 .all(|(share, &n)| share * cores <= n as f32 + 1e-3));
         }
+    }
+
+    /// On one overloaded core it meets exactly as many as the oracle counts.
+    #[test]
+    fn the_oracle_teaches_as_many_deadlines_as_can_be_met() {
+        let curriculum = Curriculum {
+            many_cores: 0.0,
+            hidden: 0.0,
+            abort: 1.0,
+            delayed: 0.0,
+            load: (1.2, 1.6),
+            ..Curriculum::default()
+        };
+        let mut compared = 0;
+        for seed in 0..12 {
+            let machine = curriculum.draw(&Tokenizer::default(), SECOND / 2, seed);
+            let set = &machine.set;
+            let Some(best) = oracle::best(set, machine.options.semantics) else {
+                continue;
+            };
+            if oracle::chosen(set, machine.options.semantics, ORACLE_LIMIT).is_none() {
+                continue;
+            }
+            let mut sim = Sim::new(set, 1, machine.options, Record::default());
+            sim.run(teacher(&machine, ORACLE).as_mut());
+            let met = Metrics::of(&sim.tally, 1, set.horizon_ns).compliance;
+            assert!((met - best.compliance()).abs() < 1e-9, "{seed}: {met}");
+            compared += 1;
+        }
+        assert!(compared >= 5, "{compared}");
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub struct NetworkConfig {
     pub layers: usize,
     pub heads: usize,
     pub hidden: usize,
+    /// An embedding of slack and work together.
+    pub pairs: bool,
 }
 
 impl Default for NetworkConfig {
@@ -39,6 +41,7 @@ impl Default for NetworkConfig {
             layers: 1,
             heads: 2,
             hidden: 64,
+            pairs: false,
         }
     }
 }
@@ -52,6 +55,8 @@ pub struct TokenConfig {
     pub work_us: (i64, i64),
     pub classes: u8,
     pub doubts: u8,
+    /// 5 to tell four stretches of load apart, 1 for none.
+    pub loads: u8,
 }
 
 impl Default for TokenConfig {
@@ -63,6 +68,7 @@ impl Default for TokenConfig {
             work_us: (200, 100_000),
             classes: 2,
             doubts: 4,
+            loads: 1,
         }
     }
 }
@@ -141,13 +147,18 @@ impl Config {
         };
         let slack = log(tokens.slack_us, tokens.slack_bins, "slack bins")?;
         let work = log(tokens.work_us, tokens.work_bins, "work bins")?;
-        Tokenizer::new(slack, work, tokens.classes, tokens.doubts).map_err(|e| e.to_string())
+        let tokenizer = Tokenizer::new(slack, work, tokens.classes, tokens.doubts);
+        Ok(tokenizer
+            .map_err(|e| e.to_string())?
+            .with_loads(tokens.loads))
     }
 
     pub fn shape(&self) -> Result<Shape, String> {
         let n = &self.network;
-        Shape::new(&self.tokenizer()?, n.width, n.layers, n.heads, n.hidden)
-            .map_err(|error| error.to_string())
+        let shape = Shape::new(&self.tokenizer()?, n.width, n.layers, n.heads, n.hidden);
+        Ok(shape
+            .map_err(|error| error.to_string())?
+            .with_pairs(n.pairs))
     }
 
     /// Everything that would fail later, before the first step.
@@ -159,11 +170,11 @@ impl Config {
         self.rollout.check().map_err(of("rollout"))?;
         self.dqn.check().map_err(of("dqn"))?;
         let teacher = &self.clone.teacher;
-        if ![bc::BEST, bc::RULE].contains(&teacher.as_str()) && policies::find(teacher).is_none() {
+        let special = [bc::BEST, bc::RULE, bc::ORACLE];
+        if !special.contains(&teacher.as_str()) && policies::find(teacher).is_none() {
             return Err(format!(
-                "[clone] there is no policy called {teacher:?}, and it is neither {:?} nor {:?}",
-                bc::BEST,
-                bc::RULE
+                "[clone] there is no policy called {teacher:?}, and it is none of {}",
+                special.join(", ")
             ));
         }
         self.clone.check().map_err(of("clone"))?;
@@ -210,6 +221,15 @@ mod tests {
         let config = Config::default();
         assert_eq!(config.tokenizer().unwrap(), Model::default_tokenizer());
         assert_eq!(config.shape().unwrap(), Model::default_shape());
+    }
+
+    #[test]
+    fn the_shipped_model_is_what_its_recipe_makes() {
+        use crate::policy::network::Model;
+        let recipe: Config = toml::from_str(include_str!("../../models/temponet.toml")).unwrap();
+        let model = Model::shipped();
+        assert_eq!(&recipe.tokenizer().unwrap(), model.tokenizer());
+        assert_eq!(&recipe.shape().unwrap(), model.shape());
     }
 
     #[test]

@@ -11,6 +11,7 @@
 
 use super::batch::Tokens;
 use super::env::Machine;
+use super::learner::Learner;
 use crate::policy::{Context, Decider, Scorer};
 use crate::sim::engine::{Plan, Record, Sim};
 use crate::sim::policies::{ask_again, carry_out, run_all};
@@ -47,6 +48,10 @@ pub struct DqnConfig {
     pub beta: f32,
     /// The reward of the paper: binary, with a bonus for being early.
     pub early: f64,
+    /// Prioritised replay: transitions are drawn by error^priority, 0 for evenly,
+    /// and corrected for it by a power that rises linearly from `correction` to 1.
+    pub priority: f64,
+    pub correction: f64,
 }
 
 impl Default for DqnConfig {
@@ -62,6 +67,8 @@ impl Default for DqnConfig {
             epsilon_rounds: 0.5,
             beta: 0.1,
             early: 0.1,
+            priority: 0.6,
+            correction: 0.4,
         }
     }
 }
@@ -79,6 +86,11 @@ impl DqnConfig {
         }
         if self.steps == 0 {
             return Err("steps is 0; it must be at least 1".into());
+        }
+        for (name, power) in [("priority", self.priority), ("correction", self.correction)] {
+            if !(0.0..=1.0).contains(&power) {
+                return Err(format!("{name} is {power}; it must be within 0 and 1"));
+            }
         }
         let (first, last) = self.epsilon;
         if !(0.0..=1.0).contains(&first) || !(0.0..=1.0).contains(&last) {
@@ -310,6 +322,19 @@ pub fn target(transition: &Transition, fast: &[f32], slow: &[f32], config: &DqnC
     transition.reward + transition.discount * set_value(slow, &best, config.credit)
 }
 
+/// The targets of a batch.
+pub fn targets(learner: &Learner, picked: &[&Transition], config: &DqnConfig) -> Vec<f32> {
+    let next: Vec<&Tokens> = picked.iter().map(|t| &t.next).collect();
+    let fast = learner.q(&learner.weights, &next);
+    let slow = learner.q(&learner.slow, &next);
+    (0..picked.len())
+        .map(|i| target(picked[i], &fast[i], &slow[i], config))
+        .collect()
+}
+
+/// Added to every error before it becomes a priority: nothing is never drawn.
+pub const LEAST_ERROR: f32 = 1e-3;
+
 /// Squared or Huber error against the target.
 pub fn loss(
     transition: &Transition,
@@ -349,7 +374,7 @@ mod tests {
     use crate::policy::Edf;
     use crate::sim::time::SECOND;
     use crate::train::env::Curriculum;
-    use crate::train::learner::{Learner, OptimiserConfig};
+    use crate::train::learner::OptimiserConfig;
 
     /// Three jobs, two cores, and job i is worth i: whatever two are run, the
     /// reward is the sum. The decomposition must find the worth of each.

@@ -28,6 +28,8 @@ pub struct Curriculum {
     pub abort: f64,
     /// Decisions that arrive 0.1 to 1 ms late.
     pub delayed: f64,
+    /// Machines whose load the network is not told, by those who clone.
+    pub load_unknown: f64,
     /// Decisions without the shield.
     pub bare: f64,
     /// Among those with it: overload left to the network (`fit`) instead of
@@ -46,6 +48,7 @@ impl Default for Curriculum {
             overruns: 0.5,
             abort: 0.4,
             delayed: 0.1,
+            load_unknown: 0.1,
             bare: 0.3,
             fit: 0.6,
         }
@@ -61,6 +64,7 @@ impl Curriculum {
             ("overruns", self.overruns),
             ("abort", self.abort),
             ("delayed", self.delayed),
+            ("load_unknown", self.load_unknown),
             ("bare", self.bare),
             ("fit", self.fit),
         ];
@@ -139,6 +143,7 @@ impl Curriculum {
             },
             set,
             options,
+            load_unknown: self.load_unknown,
         }
     }
 
@@ -228,6 +233,8 @@ pub struct Machine {
     pub set: TaskSet,
     pub options: Options,
     pub policy: PolicyConfig,
+    /// How likely the network is not told the load.
+    pub load_unknown: f64,
 }
 
 impl Machine {

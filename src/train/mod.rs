@@ -16,6 +16,7 @@ pub mod bc;
 pub mod checkpoint;
 pub mod config;
 pub mod curve;
+pub mod distil;
 pub mod dqn;
 pub mod env;
 pub mod eval;
@@ -25,6 +26,8 @@ mod matrix;
 pub mod net;
 #[cfg(test)]
 mod net_tests;
+mod recorded;
+pub mod replay;
 pub mod rollout;
 pub mod trainer;
 pub mod validate;

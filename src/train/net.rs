@@ -3,7 +3,7 @@
 //! Linear maps go over all rows of the batch at once, attention context by
 //! context. What a pass leaves behind for its way back is the [`Tape`].
 
-use super::batch::{parts, Batch};
+use super::batch::{parts, Batch, Parts};
 use super::matrix::{add_left_transposed, add_product, add_right_transposed};
 use crate::policy::network::{Shape, Tensor, Weights, NORM_EPSILON};
 use std::ops::Range;
@@ -38,6 +38,7 @@ pub struct Net {
     shape: Shape,
     idle: Range<usize>,
     embeddings: [Range<usize>; 4],
+    pairs: Option<Range<usize>>,
     layers: Vec<LayerPlan>,
     head: Range<usize>,
     head_bias: usize,
@@ -186,6 +187,7 @@ impl Net {
         Net {
             idle: at(Idle),
             embeddings: [at(Slack), at(Work), at(Class), at(Doubt)],
+            pairs: shape.pairs.then(|| at(Pair)),
             layers,
             head: at(Head),
             head_bias: at(HeadBias).start,
@@ -215,14 +217,24 @@ impl Net {
         &tape.q
     }
 
+    /// Where the embeddings of a job lie.
+    fn places(&self, parts: [usize; 4]) -> impl Iterator<Item = usize> + '_ {
+        let d = self.shape.width;
+        let each = self.embeddings.iter().zip(parts);
+        let pair = parts[0] * self.shape.work + parts[1];
+        let pair = self.pairs.as_ref().map(|table| table.start + pair * d);
+        each.map(move |(table, part)| table.start + part * d)
+            .chain(pair)
+    }
+
     fn embed(&self, w: &[f32], batch: &Batch, x: &mut [f32]) {
         let d = self.shape.width;
         for (row, &index) in x.chunks_exact_mut(d).zip(&batch.indices) {
             match parts(&self.shape, index) {
-                None => row.copy_from_slice(&w[self.idle.clone()]),
-                Some(parts) => {
-                    for (table, part) in self.embeddings.iter().zip(parts) {
-                        add(&w[table.start + part * d..][..d], row);
+                Parts::Idle(load) => row.copy_from_slice(&w[self.idle.start + load * d..][..d]),
+                Parts::Job(parts) => {
+                    for start in self.places(parts) {
+                        add(&w[start..][..d], row);
                     }
                 }
             }
@@ -324,10 +336,10 @@ impl Net {
         }
         for (dx, &index) in dx.chunks_exact(d).zip(&batch.indices) {
             match parts(&self.shape, index) {
-                None => add(dx, &mut grad[self.idle.clone()]),
-                Some(parts) => {
-                    for (table, part) in self.embeddings.iter().zip(parts) {
-                        add(dx, &mut grad[table.start + part * d..][..d]);
+                Parts::Idle(load) => add(dx, &mut grad[self.idle.start + load * d..][..d]),
+                Parts::Job(parts) => {
+                    for start in self.places(parts) {
+                        add(dx, &mut grad[start..][..d]);
                     }
                 }
             }

@@ -6,15 +6,15 @@ use crate::policy::network::{Model, Native, Precision, Shape, Tensor, Weights};
 use crate::sim::rng::Rng;
 
 fn contexts(shape: &Shape, rng: &mut Rng) -> Vec<Tokens> {
-    let vocabulary = 1 + shape.slack * shape.work * shape.classes * shape.doubts;
+    let jobs = shape.slack * shape.work * shape.classes * shape.doubts;
     [1, 4, 9]
         .map(|n| {
             let mut indices: Vec<u32> = (1..n)
-                .map(|_| 1 + rng.below(vocabulary - 1) as u32)
+                .map(|_| (shape.loads + rng.below(jobs)) as u32)
                 .collect();
             indices.sort_unstable();
             indices.dedup();
-            indices.insert(0, 0);
+            indices.insert(0, rng.below(shape.loads) as u32);
             let counts = indices.iter().map(|_| 1 + rng.below(5) as u32).collect();
             Tokens { indices, counts }
         })
@@ -23,9 +23,13 @@ fn contexts(shape: &Shape, rng: &mut Rng) -> Vec<Tokens> {
 
 #[test]
 fn the_trained_network_is_the_one_that_runs() {
-    let tokenizer = Model::default_tokenizer();
-    let shape = Model::default_shape();
-    let weights = Weights::seeded(shape, 3);
+    let tokenizer = Model::default_tokenizer().with_loads(5);
+    let shape = Shape::new(&tokenizer, 32, 2, 2, 64).unwrap();
+    let shape = shape.with_pairs(true);
+    let mut weights = Weights::seeded(shape, 3);
+    // Pairs start from nothing.
+    let pairs = weights.get_mut(Tensor::Pair).iter_mut().enumerate();
+    pairs.for_each(|(i, weight)| *weight = 0.3 * (i as f32).sin());
     let net = Net::new(shape);
     let mut batch = Batch::default();
     let sets = contexts(&shape, &mut Rng::new(5));
@@ -49,8 +53,9 @@ fn the_trained_network_is_the_one_that_runs() {
 
 #[test]
 fn gradients_are_those_of_finite_differences() {
-    let tokenizer = Model::default_tokenizer();
+    let tokenizer = Model::default_tokenizer().with_loads(5);
     let shape = Shape::new(&tokenizer, 8, 2, 2, 12).unwrap();
+    let shape = shape.with_pairs(true);
     let mut rng = Rng::new(11);
     let mut weights = Weights::seeded(shape, 7);
     // Biases and gains that are not zero and one.

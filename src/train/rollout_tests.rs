@@ -29,6 +29,7 @@ fn the_choice_that_meets_more_deadlines_is_worth_more() {
             shield: ShieldMode::Off,
             ..PolicyConfig::default()
         },
+        load_unknown: 0.0,
     };
     let config = RolloutConfig {
         tried: 1e9,
@@ -45,7 +46,7 @@ fn the_choice_that_meets_more_deadlines_is_worth_more() {
         let index = first.tokens.indices[slot as usize];
         match tokenizer.token_at(index as usize) {
             crate::policy::Token::Job { work, .. } => work,
-            crate::policy::Token::Idle => panic!("idle was tried"),
+            crate::policy::Token::Idle { .. } => panic!("idle was tried"),
         }
     };
     let best = first

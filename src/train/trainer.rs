@@ -5,24 +5,32 @@ use super::bc::{self, Lesson};
 use super::config::{Algo, Config};
 use super::dqn::{self, Counters, Transition};
 use super::learner::Learner;
+use super::recorded;
+use super::replay::Priorities;
 use super::rollout::{self, Sample};
 use super::validate::{Standing, Validation};
 use crate::policy::network::{Model, Native, Precision, Provenance};
 use crate::policy::Tokenizer;
 use crate::sim::policies::{Decided, Policy};
 use crate::sim::rng::{child_seed, Rng};
+use crate::sim::task::TaskSet;
 use crate::sim::time::{Ns, MS};
 use rayon::prelude::*;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 pub struct Trainer {
     pub config: Config,
+    /// Task sets that machines are also drawn from; not part of a checkpoint.
+    pub recordings: Vec<TaskSet>,
     tokenizer: Tokenizer,
     pub learner: Learner,
     pub round: u32,
     lessons: VecDeque<Lesson>,
     samples: VecDeque<Sample>,
     transitions: VecDeque<Transition>,
+    /// Of the transitions, where replay is prioritised.
+    priorities: VecDeque<f32>,
     counters: Counters,
 }
 
@@ -41,12 +49,14 @@ impl Trainer {
     pub fn new(config: Config) -> Result<Trainer, String> {
         config.check()?;
         Ok(Trainer {
+            recordings: Vec::new(),
             tokenizer: config.tokenizer()?,
             learner: Learner::new(config.shape()?, config.seed, config.optimiser),
             round: 0,
             lessons: VecDeque::new(),
             samples: VecDeque::new(),
             transitions: VecDeque::new(),
+            priorities: VecDeque::new(),
             counters: Counters::default(),
             config,
         })
@@ -112,7 +122,13 @@ impl Trainer {
     fn machine(&self, index: usize) -> (super::env::Machine, u64) {
         let seed = self.seed(index);
         let horizon = (self.config.episode_ms * MS as f64) as Ns;
-        let machine = self.config.curriculum.draw(&self.tokenizer, horizon, seed);
+        let mut machine = self.config.curriculum.draw(&self.tokenizer, horizon, seed);
+        let mut rng = Rng::new(child_seed(seed, 3));
+        if !self.recordings.is_empty() && rng.chance(recorded::SHARE) {
+            if let Some(set) = recorded::draw(&self.recordings, horizon, &mut rng) {
+                machine.set = set;
+            }
+        }
         (machine, child_seed(seed, 2))
     }
 
@@ -184,6 +200,10 @@ impl Trainer {
         for transition in &transitions {
             self.counters.count(transition);
         }
+        // What nobody has learned from yet comes first.
+        let most = self.priorities.iter().copied().fold(1.0, f32::max);
+        let new = vec![most; transitions.len()];
+        keep(&mut self.priorities, new, self.config.replay);
         keep(&mut self.transitions, transitions, self.config.replay)
     }
 
@@ -213,6 +233,9 @@ impl Trainer {
     }
 
     fn learn_transitions(&mut self, seen: usize) -> f32 {
+        if self.config.dqn.priority > 0.0 {
+            return self.learn_surprises(seen);
+        }
         let transitions = std::mem::take(&mut self.transitions);
         let config = self.config.dqn.clone();
         let loss = self.learn(
@@ -220,18 +243,64 @@ impl Trainer {
             &transitions,
             |t| &t.tokens,
             |learner, picked| {
-                let next: Vec<&Tokens> = picked.iter().map(|t| &t.next).collect();
-                let fast = learner.q(&learner.weights, &next);
-                let slow = learner.q(&learner.slow, &next);
-                let targets: Vec<f32> = (0..picked.len())
-                    .map(|i| dqn::target(picked[i], &fast[i], &slow[i], &config))
-                    .collect();
+                let targets = dqn::targets(learner, picked, &config);
                 let config = &config;
                 Box::new(move |i, q, dq| dqn::loss(picked[i], targets[i], q, dq, config))
             },
         );
         self.transitions = transitions;
         loss
+    }
+
+    /// The same, drawn by how wrong the network was.
+    fn learn_surprises(&mut self, seen: usize) -> f32 {
+        if self.transitions.is_empty() {
+            return 0.0;
+        }
+        let config = self.config.dqn.clone();
+        let beta = config.correction + (1.0 - config.correction) * self.done();
+        let mut priorities = Priorities::new(self.priorities.iter().copied());
+        let mut rng = Rng::new(self.seed(self.config.machines));
+        let (rate, steps, batch) = (self.rate(), self.steps(seen), self.config.optimiser.batch);
+        let mut sum = 0.0;
+        for _ in 0..steps {
+            // One from each of as many equal shares, so that a batch is a fair sample.
+            let drawn: Vec<usize> = (0..batch)
+                .map(|i| priorities.draw((i as f64 + rng.unit()) / batch as f64))
+                .collect();
+            let picked: Vec<&Transition> = drawn.iter().map(|&i| &self.transitions[i]).collect();
+            let counts: Vec<f64> = drawn
+                .iter()
+                .map(|&i| priorities.correction(i, beta))
+                .collect();
+            let most = counts.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+            let targets = dqn::targets(&self.learner, &picked, &config);
+            let contexts: Vec<&Tokens> = picked.iter().map(|t| &t.tokens).collect();
+            let errors: Vec<AtomicU32> = drawn.iter().map(|_| AtomicU32::new(0)).collect();
+            sum += self.learner.step(&contexts, rate, |i, q, dq| {
+                let error = dqn::set_value(q, &picked[i].run, config.credit) - targets[i];
+                errors[i].store(error.abs().to_bits(), Ordering::Relaxed);
+                let share = (counts[i] / most) as f32;
+                let loss = dqn::loss(picked[i], targets[i], q, dq, &config);
+                dq.iter_mut().for_each(|slope| *slope *= share);
+                share * loss
+            });
+            for (&item, error) in drawn.iter().zip(&errors) {
+                let error = f32::from_bits(error.load(Ordering::Relaxed));
+                let priority = (error + dqn::LEAST_ERROR).powf(config.priority as f32);
+                priorities.set(item, priority);
+            }
+        }
+        for (item, priority) in self.priorities.iter_mut().enumerate() {
+            *priority = priorities.get(item);
+        }
+        sum / steps as f32
+    }
+
+    fn steps(&self, seen: usize) -> usize {
+        let passes = self.config.passes * seen as f64;
+        let steps = passes / self.config.optimiser.batch as f64;
+        steps.ceil().max(1.0) as usize
     }
 
     /// The steps of a round; the mean loss.
@@ -248,10 +317,7 @@ impl Trainer {
         let mut rng = Rng::new(self.seed(self.config.machines));
         let rate = self.rate();
         let mut sum = 0.0;
-        let passes = self.config.passes * seen as f64;
-        let steps = (passes / self.config.optimiser.batch as f64)
-            .ceil()
-            .max(1.0) as usize;
+        let steps = self.steps(seen);
         for _ in 0..steps {
             let picked: Vec<&T> = (0..self.config.optimiser.batch)
                 .map(|_| &replay[rng.below(replay.len())])

@@ -39,7 +39,7 @@ for kernel in "${kernels[@]}"; do
         esac
         printf '%s\n' "$line"
     done < <(
-        "$REPO/scripts/vm" --kernel "$kernel" --topology "$topology" --program "$program" --timeout 900 \
+        "$REPO/scripts/vm" --kernel "$kernel" --topology "$topology" --program "$program" --no-fma --timeout 900 \
             --add "$REPO/tests/vm/in_guest.sh:/vm/in_guest" -- /bin/bash /vm/in_guest "$@" && status=0 || status=$?
         printf 'vm-status %s\n' "$status"
     )

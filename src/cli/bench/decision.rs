@@ -15,6 +15,7 @@ pub enum Encoder {
     NativeDense(Native),
     /// Rows in order of deadline.
     NativeSparse(Native),
+    OrtSparse(Ort),
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -76,7 +77,8 @@ impl Decision {
 
     pub fn decide(&mut self, moment: &Moment) -> Result<Stages, OrtError> {
         let jobs = &moment.jobs;
-        let cpus = CpuMask::first(CPUS);
+        let situation = moment.situation();
+        let cpus = situation.cpus;
         // The shield's answer, were everybody safe: all jobs, by deadline.
         self.candidates.clear();
         self.candidates.extend(0..jobs.len() as u32);
@@ -89,7 +91,7 @@ impl Decision {
 
         let start = Instant::now();
         self.tokenizer
-            .tokenize(jobs, moment.now_ns, &mut self.tokens);
+            .tokenize_situation(&situation, &mut self.tokens);
         let tokenised = Instant::now();
         self.encode(jobs.len())?;
         let encoded = Instant::now();
@@ -132,23 +134,35 @@ impl Decision {
                 scores.copy_from_slice(ort.forward_rows(places[..1].iter().copied().chain(jobs))?);
             }
             Encoder::NativeDense(native) => {
-                rows.push(Token::Idle);
+                rows.push(tokens.tokens()[0]);
                 rows.extend((0..jobs).map(|job| tokens.token_of_job(job)));
                 ones.resize(rows.len(), 1);
                 scores.copy_from_slice(native.forward_rows(rows, ones, CPUS));
             }
             Encoder::NativeSparse(native) => {
-                rows.push(Token::Idle);
+                rows.push(tokens.tokens()[0]);
                 let sorted = candidates.iter().map(|&job| job as usize);
-                rows.extend(sorted.clone().map(|job| tokens.token_of_job(job)));
+                rows.extend(sorted.map(|job| tokens.token_of_job(job)));
                 let plan = SparsePlan::for_tasks(jobs, false);
-                let q = native.forward_sparse(rows, CPUS, &plan);
-                scores[0] = q[0];
-                sorted
-                    .zip(&q[1..])
-                    .for_each(|(job, &q)| scores[1 + job] = q);
+                in_place(native.forward_sparse(rows, CPUS, &plan), candidates, scores);
+            }
+            Encoder::OrtSparse(ort) => {
+                let places = tokens.indices();
+                let slots = candidates.iter().map(|&job| tokens.slots()[job as usize]);
+                let sorted = std::iter::once(0).chain(slots);
+                let sorted = sorted.map(|slot| places[slot as usize]);
+                let plan = SparsePlan::for_tasks(jobs, false);
+                in_place(ort.forward_sparse(sorted, CPUS, &plan)?, candidates, scores);
             }
         }
         Ok(())
+    }
+}
+
+/// Idle's, then the jobs' in this order, back to where the jobs stand.
+fn in_place(q: &[f32], sorted: &[u32], scores: &mut [f32]) {
+    scores[0] = q[0];
+    for (&job, &q) in sorted.iter().zip(&q[1..]) {
+        scores[1 + job as usize] = q;
     }
 }

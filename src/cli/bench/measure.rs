@@ -20,6 +20,7 @@ const PAPER_US: [(usize, f64); 3] = [(64, 105.0), (200, 185.0), (600, 375.0)];
 pub enum Backend {
     Native,
     NativeInt8,
+    NativeBf16,
     Ort,
 }
 
@@ -53,13 +54,15 @@ pub struct Row {
 pub struct Agreement {
     pub jobs: usize,
     pub moments: usize,
-    /// Share of the jobs on the CPUs that floats and eight bits have in common.
+    /// Share of the jobs on the CPUs that floats and fewer bits have in common.
     pub int8_top_m: f64,
+    pub bf16_top_m: f64,
 }
 
 #[derive(Debug, Serialize)]
 pub struct Scaling {
-    pub attention: &'static str,
+    pub backend: &'static str,
+    pub attention: String,
     pub encode_us: Vec<(usize, f64)>,
     /// Slope of ln(time) over ln(jobs).
     pub exponent: f64,
@@ -97,6 +100,9 @@ impl Plan<'_> {
                 (Backend::Native, _) => ("native", Encoder::Native(self.native(Precision::Float))),
                 (Backend::NativeInt8, _) => {
                     ("native-int8", Encoder::Native(self.native(Precision::Int8)))
+                }
+                (Backend::NativeBf16, _) => {
+                    ("native-bf16", Encoder::Native(self.native(Precision::Bf16)))
                 }
                 (Backend::Ort, None) => continue,
                 (Backend::Ort, Some(runtime)) => {
@@ -144,36 +150,64 @@ impl Plan<'_> {
         Ok(rows.collect())
     }
 
-    /// How often eight bits pick the same jobs as floats.
+    /// How often fewer bits pick the same jobs as floats.
     pub fn agreement(&self, jobs: usize, moments: &[Moment]) -> Result<Agreement, OrtError> {
         let mut floats = self.decision(Encoder::Native(self.native(Precision::Float)));
-        let mut narrow = self.decision(Encoder::Native(self.native(Precision::Int8)));
-        let mut shared = 0.0;
+        let mut narrow = [Precision::Int8, Precision::Bf16]
+            .map(|precision| self.decision(Encoder::Native(self.native(precision))));
+        let mut shared = [0.0; 2];
         for moment in moments {
             floats.decide(moment)?;
-            narrow.decide(moment)?;
-            shared += top_m_agreement(&floats.scores()[1..], &narrow.scores()[1..], CPUS);
+            for (narrow, shared) in narrow.iter_mut().zip(&mut shared) {
+                narrow.decide(moment)?;
+                *shared += top_m_agreement(&floats.scores()[1..], &narrow.scores()[1..], CPUS);
+            }
         }
+        let [int8_top_m, bf16_top_m] = shared.map(|sum| sum / moments.len().max(1) as f64);
         Ok(Agreement {
             jobs,
             moments: moments.len(),
-            int8_top_m: shared / moments.len().max(1) as f64,
+            int8_top_m,
+            bf16_top_m,
         })
     }
 
-    /// The encoder alone, over more and more jobs, in three ways.
+    /// The encoder alone, over more and more jobs, with each kind of attention:
+    /// in plain Rust, then in ONNX Runtime where there is one.
     pub fn scaling(&self, points: &[(usize, Vec<Moment>)]) -> Result<Vec<Scaling>, OrtError> {
-        const ATTENTION: [&str; 3] = ["multiset", "dense", "sparse"];
         let native = || self.native(Precision::Float);
-        let encoders = [
-            Encoder::Native(native()),
-            Encoder::NativeDense(native()),
-            Encoder::NativeSparse(native()),
-        ];
-        let mut contestants: Vec<(String, Decision)> = ATTENTION
-            .iter()
-            .zip(encoders)
-            .map(|(name, encoder)| (name.to_string(), self.decision(encoder)))
+        let mut scaling = self.curves(
+            "native",
+            [
+                ("multiset", Encoder::Native(native())),
+                ("dense", Encoder::NativeDense(native())),
+                ("sparse", Encoder::NativeSparse(native())),
+            ],
+            points.iter(),
+        )?;
+        if let Some(runtime) = self.runtime {
+            let ort = |kind| Ort::open(&runtime.library, self.model, kind, runtime.device);
+            let encoders = [
+                ("multiset", Encoder::Ort(ort(GraphKind::Multiset)?)),
+                ("dense", Encoder::OrtDense(ort(GraphKind::Dense)?)),
+                ("sparse", Encoder::OrtSparse(ort(GraphKind::Sparse)?)),
+            ];
+            // Logits of thousands of jobs, block by block, take gigabytes.
+            let few = points.iter().filter(|(jobs, _)| *jobs <= MOST_PAPER_ROWS);
+            scaling.extend(self.curves("ort", encoders, few)?);
+        }
+        Ok(scaling)
+    }
+
+    fn curves<'p>(
+        &self,
+        backend: &'static str,
+        encoders: [(&'static str, Encoder); 3],
+        points: impl Iterator<Item = &'p (usize, Vec<Moment>)>,
+    ) -> Result<Vec<Scaling>, OrtError> {
+        let mut contestants: Vec<(String, Decision)> = encoders
+            .into_iter()
+            .map(|(name, encoder)| (name.to_owned(), self.decision(encoder)))
             .collect();
         let mut curves = [const { Vec::new() }; 3];
         for (jobs, moments) in points {
@@ -182,16 +216,15 @@ impl Plan<'_> {
                 curve.push((*jobs, percentile(stages, 0.5, |stages| stages.encode)));
             }
         }
-        let scaling = ATTENTION
-            .into_iter()
-            .zip(curves)
-            .filter_map(|(attention, encode_us)| {
-                Some(Scaling {
-                    attention,
-                    exponent: exponent(&encode_us)?,
-                    encode_us,
-                })
-            });
+        let scaling = contestants.into_iter().zip(curves);
+        let scaling = scaling.filter_map(|((attention, _), encode_us)| {
+            Some(Scaling {
+                backend,
+                attention,
+                exponent: exponent(&encode_us)?,
+                encode_us,
+            })
+        });
         Ok(scaling.collect())
     }
 

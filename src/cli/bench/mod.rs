@@ -4,6 +4,8 @@ mod decision;
 mod measure;
 mod moments;
 
+pub(super) use moments::{moments, Moment, CPUS};
+
 use super::out::{self, outln};
 use crate::agent::accel::{find_onnxruntime, OrtSearch};
 use crate::policy::network::{Device, Model, Native, Precision};
@@ -11,7 +13,6 @@ use crate::report::table::Table;
 use anyhow::{bail, Result};
 use clap::{Args, ValueEnum};
 use measure::{Agreement, Backend, Plan, Row, Runtime, Scaling, PAPER};
-use moments::CPUS;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -108,7 +109,12 @@ pub fn run(args: &BenchArgs) -> Result<()> {
             (None, None)
         }
     };
-    let all = [Backend::Ort, Backend::Native, Backend::NativeInt8];
+    let all = [
+        Backend::Ort,
+        Backend::Native,
+        Backend::NativeInt8,
+        Backend::NativeBf16,
+    ];
     let plan = Plan {
         model: &model,
         backends: if args.backend.is_empty() {
@@ -133,12 +139,13 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     };
     let mut points = Vec::new();
     for &n in &args.n {
-        let (jobs, moments) = (n as usize, moments::moments(n as usize, MOMENTS, args.seed));
+        let (jobs, moments) = (n as usize, moments(n as usize, MOMENTS, args.seed));
         if moments.is_empty() {
             bail!("the simulated machine never has {jobs} jobs waiting");
         }
         outcome.decisions.extend(plan.rows(jobs, &moments)?);
-        if plan.backends.contains(&Backend::NativeInt8) {
+        let narrow = [Backend::NativeInt8, Backend::NativeBf16];
+        if narrow.iter().any(|backend| plan.backends.contains(backend)) {
             outcome.agreement.push(plan.agreement(jobs, &moments)?);
         }
         points.push((jobs, moments));
@@ -219,9 +226,10 @@ fn print(outcome: &Outcome) -> Result<()> {
     outln!("");
     for agreement in &outcome.agreement {
         outln!(
-            "{} jobs: eight bits pick {:.1} % of the {} jobs that floats pick ({} moments)",
+            "{} jobs: eight bits pick {:.1} % and bf16 {:.1} % of the {} jobs that floats pick ({} moments)",
             agreement.jobs,
             100.0 * agreement.int8_top_m,
+            100.0 * agreement.bf16_top_m,
             outcome.cpus,
             agreement.moments
         );
@@ -233,7 +241,8 @@ fn print(outcome: &Outcome) -> Result<()> {
             .map(|(n, us)| format!("{n}: {us:.0}"))
             .collect();
         outln!(
-            "native encoder, {}: jobs^{:.2} ({} µs)",
+            "{} encoder, {}: jobs^{:.2} ({} µs)",
+            scaling.backend,
             scaling.attention,
             scaling.exponent,
             points.join(", ")

@@ -1,9 +1,10 @@
 //! Situations to decide on: moments of a simulated machine with more work than
 //! it can do.
 
-use crate::policy::{CpuId, CpuMask, Job};
-use crate::sim::engine::{Knowledge, Options, Plan, ReadyJob, Record, Sim, NO_CORE};
+use crate::policy::{CpuMask, Job, Situation, Upcoming};
+use crate::sim::engine::{Knowledge, Options, Plan, Record, Sim};
 use crate::sim::policies::{EdfDrop, Policy};
+use crate::sim::situation::Situations;
 use crate::sim::task::{Execution, Semantics};
 use crate::sim::time::{Ns, MS, SECOND};
 use crate::sim::workload::{self, Params};
@@ -18,6 +19,19 @@ const LEAST_SHARE: f64 = 0.5;
 pub struct Moment {
     pub now_ns: i64,
     pub jobs: Vec<Job>,
+    pub upcoming: Vec<Upcoming>,
+}
+
+impl Moment {
+    pub fn situation(&self) -> Situation<'_> {
+        Situation {
+            now_ns: self.now_ns,
+            jobs: &self.jobs,
+            upcoming: &self.upcoming,
+            cpus: CpuMask::first(CPUS),
+            hold_ns: MS as i64,
+        }
+    }
 }
 
 /// So many moments with exactly `n` jobs each; fewer if the machine never has
@@ -62,6 +76,8 @@ fn watch(n: usize, tasks: usize, most: usize, seed: (u64, u64), found: &mut Vec<
     let mut sim = Sim::new(&set, CPUS, options, Record::default());
     let (mut policy, mut plan) = (EdfDrop::default(), Plan::default());
     policy.start(&set, CPUS);
+    let mut situations = Situations::new();
+    situations.start(&set);
     // Every task has a past by then.
     let mut next = 300 * MS;
     let mut left = PER_SET.min(most - found.len());
@@ -70,25 +86,16 @@ fn watch(n: usize, tasks: usize, most: usize, seed: (u64, u64), found: &mut Vec<
         if view.now >= next && view.jobs.len() >= n {
             next = view.now + APART;
             left -= 1;
+            let situation = situations.of(&view);
             found.push(Moment {
-                now_ns: view.now as i64,
-                jobs: view.jobs[..n].iter().map(job).collect(),
+                now_ns: situation.now_ns,
+                jobs: situation.jobs[..n].to_vec(),
+                upcoming: situation.upcoming.to_vec(),
             });
         }
         plan.clear();
         policy.decide(&view, &mut plan);
         sim.submit(&plan);
-    }
-}
-
-fn job(job: &ReadyJob) -> Job {
-    Job {
-        deadline_ns: job.deadline as i64,
-        remaining_ns: job.remaining as i64,
-        spread_ns: job.spread as i64,
-        criticality: job.criticality,
-        last_cpu: (job.last_core != NO_CORE).then_some(job.last_core as CpuId),
-        allowed: CpuMask::ALL,
     }
 }
 

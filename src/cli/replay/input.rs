@@ -1,5 +1,6 @@
 //! What is replayed: a workload, or logs.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{bail, ensure, Context, Result};
@@ -9,27 +10,36 @@ use crate::rtapp::convert::{self, Converted, Wishes};
 use crate::rtapp::log::{self, RunTimes};
 use crate::rtapp::note::grouped;
 use crate::rtapp::outcome::{self, Outcome};
-use crate::rtapp::Workload;
+use crate::rtapp::{Note, Workload};
 use crate::sim::arrivals::JobStream;
 use crate::sim::engine::JobRecord;
 use crate::sim::task::TaskSet;
+
+/// How many cores a workload runs on; nothing said: as the workload names.
+pub type CoresOf<'a> = &'a dyn Fn(&Workload) -> Result<Option<usize>>;
 
 pub struct Input {
     pub title: String,
     /// The workload, for the places in notes; logs have none.
     file: Option<PathBuf>,
     pub converted: Converted,
+    pub workload: Option<Workload>,
     fates: Option<Vec<JobRecord>>,
 }
 
 impl Input {
-    pub fn read(args: &ReplayArgs) -> Result<Input> {
+    /// `cores` says how many a workload has where the command does not.
+    pub fn read(args: &ReplayArgs, cores: CoresOf) -> Result<Input> {
         let is_log = |path: &Path| path.is_dir() || path.extension().is_some_and(|e| e == "log");
         let logs = args.inputs.iter().filter(|path| is_log(path)).count();
         let mut input = if logs == args.inputs.len() {
             Input::of_logs(args)?
         } else if logs == 0 && args.inputs.len() == 1 {
-            Input::of_workload(&args.inputs[0], args)?
+            let path = &args.inputs[0];
+            match is_task_set(path) {
+                true => Input::of_task_set(path, args)?,
+                false => Input::of_workload(path, args, cores)?,
+            }
         } else {
             bail!("replay takes one workload, or logs, but not several workloads or both");
         };
@@ -38,11 +48,11 @@ impl Input {
         Ok(input)
     }
 
-    fn of_workload(path: &Path, args: &ReplayArgs) -> Result<Input> {
+    fn of_workload(path: &Path, args: &ReplayArgs, cores: CoresOf) -> Result<Input> {
         let workload = Workload::load(path)?;
         let wishes = Wishes {
             horizon: args.horizon,
-            cores: args.cores.map(usize::from),
+            cores: cores(&workload)?,
         };
         ensure!(args.horizon != Some(0), "--horizon must be above zero");
         let converted = convert::convert(&workload, &wishes)
@@ -51,6 +61,40 @@ impl Input {
             title: name_of(path),
             file: Some(path.into()),
             converted,
+            workload: Some(workload),
+            fates: None,
+        })
+    }
+
+    /// A saved set, or a recording.
+    fn of_task_set(path: &Path, args: &ReplayArgs) -> Result<Input> {
+        let mut set = TaskSet::load(path)?;
+        set.cores = args.cores.map_or(set.cores, usize::from);
+        if let Some(horizon) = args.horizon {
+            ensure!(
+                horizon > 0 && horizon <= set.horizon_ns,
+                "--horizon must be above zero and at most the set's {} s",
+                set.horizon_ns as f64 / 1e9
+            );
+            set.horizon_ns = horizon;
+        }
+        let about = Note {
+            at: Vec::new(),
+            thread: None,
+            phase: None,
+            what: set.name.clone(),
+        };
+        let tasks = set.tasks.len();
+        Ok(Input {
+            title: name_of(path),
+            file: Some(path.into()),
+            converted: Converted {
+                set,
+                timer_after_deadline: vec![None; tasks],
+                origins: Vec::new(),
+                notes: vec![about],
+            },
+            workload: None,
             fates: None,
         })
     }
@@ -77,6 +121,7 @@ impl Input {
             },
             file: None,
             converted: recording.converted,
+            workload: None,
             fates: Some(recording.fates),
         })
     }
@@ -118,6 +163,20 @@ fn work_of(set: &TaskSet, task: usize) -> u128 {
     jobs.take_while(|job| job.release < set.horizon_ns)
         .map(|job| u128::from(job.execution.min(set.horizon_ns - job.release)))
         .sum()
+}
+
+/// Task sets have a horizon, which rt-app's files do not.
+fn is_task_set(path: &Path) -> bool {
+    if path.extension().is_some_and(|ending| ending == "toml") {
+        return true;
+    }
+    let Ok(file) = std::fs::File::open(path) else {
+        return false;
+    };
+    let mut start = String::new();
+    // What is no text is no task set; the workload's reader says what is wrong.
+    let read = std::io::BufReader::new(file.take(4096)).read_to_string(&mut start);
+    read.is_ok() && start.contains("\"horizon_ns\"") && start.contains("\"cores\"")
 }
 
 fn name_of(path: &Path) -> String {

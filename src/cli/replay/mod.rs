@@ -1,48 +1,82 @@
 //! `scx_temponet replay`: rt-app workloads and logs under several schedulers.
 
 mod contest;
+mod guest;
 mod input;
+mod live;
 mod page;
 mod print;
+mod record;
 
 use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{ensure, Context, Result};
 use clap::{Args, ValueEnum};
 
 use self::contest::Contest;
 use self::input::Input;
 use super::out;
+use self::live::{Field, Live};
 use super::schedule::add_schedule;
 use super::sim::{parse_duration, progress, MachineArgs};
 use crate::report::file::write_whole;
 use crate::report::perfetto::Timeline;
+use crate::rtapp::live::Interrupted;
 use crate::rtapp::outcome::{self, Outcome};
+use crate::sim::engine::Options;
 use crate::sim::task::Semantics;
 use crate::sim::time::Ns;
 
-/// Replay an rt-app workload, or what rt-app logged, under several schedulers.
+/// Replay an rt-app workload, its logs, or a recording, under several schedulers.
 ///
 /// All schedulers meet the same jobs, and late jobs go on, as in rt-app. What the
 /// file says and the simulator does not model is told with its line and column.
+/// With --live the real rt-app runs, on this kernel; with --vm, in a guest.
 #[derive(Args, Clone, Debug)]
 pub struct ReplayArgs {
-    /// A workload (.json), or logs of a run: files ending in .log, or folders of them.
-    #[arg(required = true, value_name = "WORKLOAD.json|LOG…")]
+    /// A workload (.json), a task set or recording (.json, .toml), or logs of a run:
+    /// files ending in .log, or folders of them.
+    #[arg(required = true, value_name = "FILE|LOG…")]
     pub inputs: Vec<PathBuf>,
     /// In the simulator; so it is unless told otherwise.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["live", "vm", "record"])]
     pub sim: bool,
-    /// Policies, separated by commas, as `sim --list` names them.
+    /// Run the real rt-app on this machine, under one scheduler after the other.
+    #[arg(long, conflicts_with_all = ["vm", "record"])]
+    pub live: bool,
+    /// The same in a guest with this kernel, a version or a bzImage (needs a checkout).
+    #[arg(long, value_name = "KERNEL", num_args = 0..=1, default_missing_value = "6.18.15")]
+    #[arg(conflicts_with = "record")]
+    pub vm: Option<String>,
+    /// The guest's clock: counting instructions, so that figures do not depend on the
+    /// host, or running.
+    #[arg(long, value_enum, default_value = "icount", requires = "vm")]
+    pub vm_mode: VmMode,
+    /// With --live or --vm: as-is, eevdf, fifo-rm, deadline, edf, temponet, distilled
+    /// (also -nohints), and any installed scx_NAME (default: eevdf and edf).
+    #[arg(long, value_delimiter = ',', value_name = "S,S,…")]
+    pub against: Vec<String>,
+    /// What one of rt-app's loops takes: measured first, or the file's figure, which
+    /// was measured on some machine.
+    #[arg(long, value_enum, default_value = "measured")]
+    pub calibration: CalibrationArg,
+    /// Record what runs on this machine for so many seconds into FILE, a task set that
+    /// replay, sim and train take. Ctrl-C ends it early and keeps what there is.
+    #[arg(long, value_name = "SECONDS", value_parser = record::parse_seconds)]
+    pub record: Option<Ns>,
+    /// Simulated policies, separated by commas, as `sim --list` names them (default:
+    /// edf, rm, fcfs and mh; beside a live run: none).
     #[arg(short, long, value_delimiter = ',', value_name = "P,P,…")]
-    #[arg(default_values = ["edf", "rm", "fcfs", "mh"])]
     pub policy: Vec<String>,
     /// Another model than the shipped one for the policy temponet, the network under
     /// the shield.
     #[arg(long, value_name = "MODEL.onnx")]
     pub model: Option<PathBuf>,
     /// Number of cores (default: the CPUs named in the workload, if all threads are
-    /// pinned; otherwise 1).
+    /// pinned; otherwise 1, or, live, all there are).
     #[arg(short = 'm', long, value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub cores: Option<u16>,
     /// Simulated time (default: the workload's duration; 10s where it has none).
@@ -71,7 +105,38 @@ pub struct ReplayArgs {
     /// Write the task set to a .toml or .json file, for `sim --workload`.
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
+    /// Write what a live run brought to a file, for the machine that hosts this one.
+    #[arg(long, value_name = "FILE", hide = true, requires = "live")]
+    pub collect: Option<PathBuf>,
 }
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum VmMode {
+    Icount,
+    Fast,
+}
+
+impl VmMode {
+    fn name(self) -> &'static str {
+        match self {
+            VmMode::Icount => "icount",
+            VmMode::Fast => "fast",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CalibrationArg {
+    Measured,
+    File,
+}
+
+/// Simulated when nobody says what.
+const USUAL: [&str; 4] = ["edf", "rm", "fcfs", "mh"];
+/// The same for live runs.
+const USUAL_LIVE: [&str; 2] = ["eevdf", "edf"];
+/// After Ctrl-C, as shells have it.
+const INTERRUPTED: u8 = 130;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum RunTimesArg {
@@ -80,11 +145,62 @@ pub enum RunTimesArg {
 }
 
 /// Runs the command; an error is one sentence about the input.
-pub fn run(args: &ReplayArgs) -> Result<()> {
-    let input = Input::read(args)?;
+pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
+    let stop = Arc::new(AtomicBool::new(false));
+    if args.record.is_some() || args.live || args.vm.is_some() {
+        let stop = stop.clone();
+        ctrlc::set_handler(move || stop.store(true, Ordering::Relaxed))
+            .context("cannot catch Ctrl-C")?;
+    }
+    if let Some(asked) = args.record {
+        ensure!(
+            args.inputs.len() == 1,
+            "--record writes one file, and {} are named",
+            args.inputs.len()
+        );
+        record::run(asked, &args.inputs[0], &stop)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    match replay(args, &stop) {
+        Err(why) if why.is::<Interrupted>() => {
+            eprintln!("scx_temponet: {why}");
+            Ok(ExitCode::from(INTERRUPTED))
+        }
+        done => done,
+    }
+}
+
+fn replay(args: &ReplayArgs, stop: &AtomicBool) -> Result<ExitCode> {
+    let wished = args.cores.map(usize::from);
+    let field = Field::of(args);
+    ensure!(
+        args.against.is_empty() || field.is_some(),
+        "--against is for --live and --vm; the simulator's policies are --policy"
+    );
+    let field = std::cell::RefCell::new(field);
+    let cpus = std::cell::RefCell::new(Vec::new());
+    let mut input = Input::read(args, &|workload| {
+        let Some(field) = &mut *field.borrow_mut() else {
+            return Ok(wished);
+        };
+        *cpus.borrow_mut() = field.cpus(workload, wished)?;
+        Ok(Some(cpus.borrow().len()))
+    })?;
+    let field = field.into_inner();
+    let names: Vec<String> = match (args.policy.is_empty(), &field) {
+        (false, _) => args.policy.clone(),
+        (true, Some(_)) => Vec::new(),
+        (true, None) => USUAL.map(String::from).into(),
+    };
+    if let (true, Some(workload)) = (names.is_empty(), &input.workload) {
+        // What only the simulator cannot do is no concern of a machine's.
+        input.converted.notes = workload.notes.clone();
+    }
+    let input = input;
     let set = &input.converted.set;
-    let contest = Contest::new(&args.policy, args.model.as_deref(), set)?;
-    let contestants = contest.contestants();
+    // For a live run the model is the loaded scheduler's.
+    let model = args.model.as_deref().filter(|_| !names.is_empty());
+    let contest = Contest::new(&names, model, set)?;
     let options = args.machine.options(Semantics::Continue);
     for warning in input.warnings() {
         eprintln!("warning: {warning}");
@@ -92,19 +208,63 @@ pub fn run(args: &ReplayArgs) -> Result<()> {
     if let Some(path) = &args.save {
         set.save(path)?;
     }
+    let live = match &field {
+        None => None,
+        Some(field) => Some(Live::run(args, field, &input, cpus.into_inner(), stop)?),
+    };
+    let failed = live
+        .as_ref()
+        .is_some_and(|live| live.failures().count() > 0);
+    let status = ExitCode::from(u8::from(failed));
+    if let (Some(live), Some(path)) = (&live, &args.collect) {
+        live.save(path)?;
+        return Ok(status);
+    }
+    let outcomes = outcomes(&input, &contest, options, live.as_ref());
+    report(args, &input, &contest, options, live.as_ref(), &outcomes)?;
+    Ok(status)
+}
+
+/// What was recorded, what ran, and what was simulated, in this order.
+fn outcomes(
+    input: &Input,
+    contest: &Contest,
+    options: Options,
+    live: Option<&Live>,
+) -> Vec<Outcome> {
+    let contestants = contest.contestants();
     let bar = progress(contestants.len() as u64);
-    let simulated = outcome::simulate(&input.converted, &contestants, options, &|| bar.inc(1));
+    let mut simulated = outcome::simulate(&input.converted, &contestants, options, &|| bar.inc(1));
     bar.finish_and_clear();
     let mut outcomes: Vec<Outcome> = input.recorded().into_iter().collect();
+    if let Some(live) = live {
+        for note in &live.collected.notes {
+            eprintln!("warning: {note}");
+        }
+        outcomes.extend(live.outcomes(input));
+        for outcome in &mut simulated {
+            outcome.scheduler += " (sim)";
+        }
+    }
     outcomes.extend(simulated);
+    outcomes
+}
+
+fn report(
+    args: &ReplayArgs,
+    input: &Input,
+    contest: &Contest,
+    options: Options,
+    live: Option<&Live>,
+    outcomes: &[Outcome],
+) -> Result<()> {
+    let set = &input.converted.set;
+    let model = contest.model.as_deref();
     if let Some(path) = &args.html {
-        write_whole(
-            path,
-            &page::of(&input, &options, contest.model.as_deref(), &outcomes)?,
-        )?;
+        write_whole(path, &page::of(input, &options, model, live, outcomes)?)?;
     }
     if let Some(path) = &args.perfetto {
-        write_whole(path, &timeline(&input, &outcomes))?;
+        write_whole(path, &timeline(input, live, outcomes))?;
     }
     let text = if args.json {
         let body = serde_json::json!({
@@ -115,21 +275,25 @@ pub fn run(args: &ReplayArgs) -> Result<()> {
             "utilisation": input.demand(),
             "options": options,
             "model": contest.model,
+            "live": live.map(Live::to_json),
             "notes": input.converted.notes,
             "schedulers": outcomes,
         });
         serde_json::to_string_pretty(&body).context("cannot write JSON")? + "\n"
     } else {
-        print::text(&input, &outcomes)
+        print::text(input, live, outcomes)
     };
     out::write(&text)
 }
 
-/// Every simulated schedule as a process of its own.
-fn timeline(input: &Input, outcomes: &[Outcome]) -> Vec<u8> {
+/// Every schedule as a process of its own.
+fn timeline(input: &Input, live: Option<&Live>, outcomes: &[Outcome]) -> Vec<u8> {
     let mut timeline = Timeline::default();
     for outcome in outcomes.iter().filter(|o| !o.segments.is_empty()) {
-        let title = format!("{} under {}", input.title, outcome.scheduler);
+        let mut title = format!("{} under {}", input.title, outcome.scheduler);
+        if let (Some(live), Some(loaded)) = (live, &outcome.loaded) {
+            title += &format!(" ({loaded}) on Linux {}", live.collected.machine.kernel);
+        }
         let set = &input.converted.set;
         add_schedule(&mut timeline, &title, set, &outcome.jobs, &outcome.segments);
     }

@@ -3,17 +3,19 @@
 use anyhow::{Context, Result};
 
 use super::input::Input;
+use super::live::Live;
 use crate::report::html::{
     quantiles, Page, PageFigures, PageScheduler, PageTask, Stretch, StretchRun,
 };
-use crate::rtapp::outcome::{of_task, responses_ms, Figures, Outcome, Source};
-use crate::sim::engine::{Fate, JobRecord, Options};
+use crate::rtapp::outcome::{of_task, responses_ms, Figures, Outcome};
+use crate::sim::engine::{Fate, JobRecord, Knowledge, Options};
 use crate::sim::time::{to_ms, Ns, MS, SECOND};
 
 pub(super) fn of(
     input: &Input,
     options: &Options,
     model: Option<&str>,
+    live: Option<&Live>,
     outcomes: &[Outcome],
 ) -> Result<Vec<u8>> {
     let set = &input.converted.set;
@@ -23,8 +25,8 @@ pub(super) fn of(
     });
     let page = Page {
         title: input.title.clone(),
-        facts: facts(input, options, model),
-        notes: input.warnings(),
+        facts: facts(input, options, model, live),
+        notes: notes(input, live),
         tasks: tasks.collect(),
         schedulers: outcomes
             .iter()
@@ -35,8 +37,24 @@ pub(super) fn of(
     Ok(page.render().context("cannot write the page")?.into_bytes())
 }
 
-fn facts(input: &Input, options: &Options, model: Option<&str>) -> Vec<(String, String)> {
+fn notes(input: &Input, live: Option<&Live>) -> Vec<String> {
+    let mut notes = input.warnings();
+    if let Some(live) = live {
+        notes.extend(live.collected.notes.clone());
+        let failed = live.failures().map(|(name, why)| format!("{name}: {why}"));
+        notes.extend(failed);
+    }
+    notes
+}
+
+fn facts(
+    input: &Input,
+    options: &Options,
+    model: Option<&str>,
+    live: Option<&Live>,
+) -> Vec<(String, String)> {
     let set = &input.converted.set;
+    let simulated = live.is_none_or(|live| live.and_simulated);
     let mut facts = vec![
         ("Input", input.title.clone()),
         ("Tasks", set.tasks.len().to_string()),
@@ -51,20 +69,24 @@ fn facts(input: &Input, options: &Options, model: Option<&str>) -> Vec<(String, 
         ),
         ("Late jobs", "go on and delay their successors".into()),
         (
-            "Policies know",
-            match options.knowledge {
-                crate::sim::engine::Knowledge::Known => "what every job takes".into(),
-                crate::sim::engine::Knowledge::Wcet => "the worst case of every task".into(),
-                crate::sim::engine::Knowledge::History => "what past jobs took".into(),
-            },
-        ),
-        ("Machine", "scx_temponet’s simulator".into()),
-        (
             "Program",
             format!("scx_temponet {}", env!("CARGO_PKG_VERSION")),
         ),
     ];
-    facts.extend(model.map(|model| ("Model of temponet", model.to_owned())));
+    if let Some(live) = live {
+        facts.push(("Kernel", live.where_it_ran()));
+        facts.extend(live.loaded().map(|loaded| ("Scheduler", loaded)));
+    }
+    if simulated {
+        let knows = match options.knowledge {
+            Knowledge::Known => "what every job takes",
+            Knowledge::Wcet => "the worst case of every task",
+            Knowledge::History => "what past jobs took",
+        };
+        facts.push(("Simulator", "scx_temponet’s own".into()));
+        facts.push(("Simulated policies know", knows.into()));
+        facts.extend(model.map(|model| ("Model of temponet", model.to_owned())));
+    }
     let costs = [
         ("Preemption only every", options.quantum_ns),
         ("Decisions late by", options.decision_latency_ns),
@@ -72,7 +94,7 @@ fn facts(input: &Input, options: &Options, model: Option<&str>) -> Vec<(String, 
         ("Cost of a context switch", options.context_switch_ns),
         ("Cost of a migration", options.migration_ns),
     ];
-    let paid = costs.into_iter().filter(|cost| cost.1 > 0);
+    let paid = costs.into_iter().filter(|cost| cost.1 > 0 && simulated);
     facts.extend(paid.map(|(name, cost)| (name, format!("{} ms", to_ms(cost)))));
     facts
         .into_iter()
@@ -85,9 +107,9 @@ fn scheduler(outcome: &Outcome, horizon: Ns) -> PageScheduler {
     let tasks = outcome.tasks.iter().enumerate();
     PageScheduler {
         name: outcome.scheduler.clone(),
-        source: match outcome.source {
-            Source::Simulated => "simulated".into(),
-            Source::Recorded => "recorded".into(),
+        source: match &outcome.loaded {
+            Some(loaded) => format!("live, {loaded}"),
+            None => outcome.source.name().into(),
         },
         total: figures(&outcome.total, &outcome.jobs, horizon),
         tasks: tasks

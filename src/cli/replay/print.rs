@@ -1,14 +1,25 @@
 //! The tables of `replay`.
 
 use super::input::Input;
+use super::live::Live;
 use crate::report::table::Table;
 use crate::rtapp::outcome::{Figures, Outcome};
 use crate::sim::time::SECOND;
 
-pub(super) fn text(input: &Input, outcomes: &[Outcome]) -> String {
+pub(super) fn text(input: &Input, live: Option<&Live>, outcomes: &[Outcome]) -> String {
     let set = &input.converted.set;
+    let live = live.map_or(String::new(), |live| {
+        let mut lines = format!("live on {}\n", live.where_it_ran());
+        for loaded in live.loaded() {
+            lines += &format!("  {loaded}\n");
+        }
+        for (name, why) in live.failures() {
+            lines += &format!("  {name} failed: {why}\n");
+        }
+        lines
+    });
     format!(
-        "{}: {} on {}, {} s, {:.2} CPUs asked for; late jobs go on\n{}\n{}",
+        "{}: {} on {}, {} s, {:.2} CPUs asked for; late jobs go on\n{live}{}\n{}",
         input.title,
         counted(set.tasks.len(), "task"),
         counted(set.cores, "core"),

@@ -14,6 +14,7 @@
 //! jobs.
 
 mod agreement;
+mod distilled;
 mod init;
 mod model;
 mod native;
@@ -26,6 +27,7 @@ mod shape;
 mod weights;
 
 pub use agreement::top_m_agreement;
+pub use distilled::{DistilledError, DistilledTable};
 pub use model::{LoadError, Model, ModelError, Provenance};
 pub use native::{Isa, Native, Precision};
 pub use onnx::{GraphKind, OnnxError};

@@ -1,6 +1,7 @@
 //! A network with everything that belongs to it: what its tokens mean, and
 //! where it comes from.
 
+use super::distilled::{DistilledError, DistilledTable};
 use super::onnx::{self, GraphKind, OnnxError};
 use super::{Shape, Weights};
 use crate::policy::quantiser::Quantiser;
@@ -29,12 +30,15 @@ pub struct Model {
     tokenizer: Tokenizer,
     weights: Weights,
     provenance: Provenance,
+    distilled: Option<DistilledTable>,
 }
 
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum ModelError {
     #[error("the network has not one embedding for each bin of its tokenizer")]
     Tokenizer,
+    #[error(transparent)]
+    Distilled(#[from] DistilledError),
 }
 
 #[derive(Debug, Error)]
@@ -60,6 +64,7 @@ impl Model {
             tokenizer,
             weights,
             provenance,
+            distilled: None,
         })
     }
 
@@ -118,6 +123,19 @@ impl Model {
         &self.provenance
     }
 
+    /// What is left of it as a table, if that was ever fitted.
+    pub fn distilled(&self) -> Option<&DistilledTable> {
+        self.distilled.as_ref()
+    }
+
+    pub fn with_distilled(self, table: DistilledTable) -> Result<Model, ModelError> {
+        table.check(&self.tokenizer)?;
+        Ok(Model {
+            distilled: Some(table),
+            ..self
+        })
+    }
+
     pub fn is_trained(&self) -> bool {
         !self.provenance.training.is_null()
     }
@@ -173,16 +191,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_shipped_model_is_trained_and_has_the_default_shape() {
-        let model = Model::shipped();
-        assert!(model.is_trained());
-        assert_eq!(model.shape(), &Model::default_shape());
-        assert_eq!(model.tokenizer(), &Model::default_tokenizer());
-    }
-
-    #[test]
-    fn the_default_network_is_small_enough_to_run_beside_a_scheduler() {
-        assert!(Model::default_shape().flops(32) <= 2_000_000);
+    fn the_shipped_network_is_trained_and_small_enough_to_run_beside_a_scheduler() {
+        assert!(Model::shipped().is_trained());
+        assert!(Model::shipped().distilled().is_some());
+        assert!(Model::shipped().shape().flops(32) <= 2_000_000);
         assert!(Model::default_shape().fits(&Model::default_tokenizer()));
     }
 }

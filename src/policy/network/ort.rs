@@ -2,6 +2,7 @@
 
 use super::model::Model;
 use super::onnx::GraphKind;
+use crate::policy::mitigation::SparsePlan;
 use crate::policy::tokenizer::TokenSet;
 use log::warn;
 use ort::environment::Environment;
@@ -165,6 +166,34 @@ impl Ort {
         self.tokens.extend(rows.map(i64::from));
         let tokens = TensorRef::from_array_view(([1, self.tokens.len()], &self.tokens[..]))?;
         run(&mut self.session, ort::inputs![tokens], &mut self.q)?;
+        Ok(&self.q)
+    }
+}
+
+/// With the paper's sparse attention.
+impl Ort {
+    /// One Q per row, given as places in the vocabulary: idle, then the jobs in
+    /// order of deadline. For [`GraphKind::Sparse`].
+    pub fn forward_sparse(
+        &mut self,
+        rows: impl Iterator<Item = u32>,
+        cpus: usize,
+        plan: &SparsePlan,
+    ) -> Result<&[f32], OrtError> {
+        self.tokens.clear();
+        self.tokens.extend(rows.map(i64::from));
+        self.counts.clear();
+        self.counts.resize(self.tokens.len(), 1.0);
+        if let Some(idle) = self.counts.first_mut() {
+            *idle = cpus.max(1) as f32;
+        }
+        let plan = [plan.chunk, plan.block, plan.keep].map(|size| size.max(1) as i64);
+        let dims = [1, self.tokens.len()];
+        let tokens = TensorRef::from_array_view((dims, &self.tokens[..]))?;
+        let counts = TensorRef::from_array_view((dims, &self.counts[..]))?;
+        let plan = TensorRef::from_array_view(([plan.len()], &plan[..]))?;
+        let inputs = ort::inputs![tokens, counts, plan];
+        run(&mut self.session, inputs, &mut self.q)?;
         Ok(&self.q)
     }
 }

@@ -15,7 +15,7 @@ impl<'a> Reference<'a> {
 
     /// Q of idle and of every job, one row per job and one idle row per CPU.
     pub fn dense(&self, jobs: &[Token], cpus: usize) -> Vec<f32> {
-        let mut rows = vec![Token::Idle; cpus];
+        let mut rows = vec![Token::Idle { load: 0 }; cpus];
         rows.extend_from_slice(jobs);
         let counts = vec![1.0; rows.len()];
         self.pass(&rows, &counts, None).split_off(cpus - 1)
@@ -24,7 +24,7 @@ impl<'a> Reference<'a> {
     /// The same with ln(count) on the keys.
     pub fn counted(&self, tokens: &[Token], counts: &[u32], cpus: usize) -> Vec<f32> {
         let times = |(&token, &count): (&Token, &u32)| match token {
-            Token::Idle => cpus as f64,
+            Token::Idle { .. } => cpus as f64,
             Token::Job { .. } => count as f64,
         };
         let counts: Vec<f64> = tokens.iter().zip(counts).map(times).collect();
@@ -51,7 +51,7 @@ impl<'a> Reference<'a> {
         let mut x: Matrix = tokens
             .iter()
             .map(|&token| match token {
-                Token::Idle => embed(Idle, 0),
+                Token::Idle { load } => embed(Idle, load.into()),
                 Token::Job {
                     slack,
                     work,
@@ -64,8 +64,11 @@ impl<'a> Reference<'a> {
                         embed(Class, class.into()),
                         embed(Doubt, doubt.into()),
                     ];
+                    let pair = shape
+                        .pairs
+                        .then(|| embed(Pair, usize::from(slack) * shape.work + usize::from(work)));
                     (0..shape.width)
-                        .map(|i| parts.iter().map(|part| part[i]).sum())
+                        .map(|i| parts.iter().chain(&pair).map(|part| part[i]).sum())
                         .collect()
                 }
             })

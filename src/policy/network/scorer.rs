@@ -118,7 +118,7 @@ impl Sparse {
             (jobs[job].deadline_ns, tokens.token_of_job(job))
         });
         self.rows.clear();
-        self.rows.push(Token::Idle);
+        self.rows.push(tokens.tokens()[0]);
         let in_order = self
             .order
             .iter()

@@ -1,6 +1,6 @@
 //! How large a network is.
 
-use crate::policy::tokenizer::{Tokenizer, DOUBT_LEVELS, SLACK_LEVELS, WORK_LEVELS};
+use crate::policy::tokenizer::{Tokenizer, DOUBT_LEVELS, LOAD_LEVELS, SLACK_LEVELS, WORK_LEVELS};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -19,11 +19,21 @@ pub struct Shape {
     /// Width inside the feed-forward blocks.
     pub hidden: usize,
     /// Rows of the embeddings: slack bins (late included), work bins,
-    /// criticality classes, levels of doubt.
+    /// criticality classes, levels of doubt, levels of load (one idle row each).
     pub slack: usize,
     pub work: usize,
     pub classes: usize,
     pub doubts: usize,
+    #[serde(default = "one")]
+    pub loads: usize,
+    /// An embedding of slack and work together, on top of those of each.
+    #[serde(default)]
+    pub pairs: bool,
+}
+
+/// Files from before idle said anything of the load.
+fn one() -> usize {
+    1
 }
 
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -52,9 +62,17 @@ impl Shape {
             work: tokenizer.work().levels(),
             classes: tokenizer.classes(),
             doubts: tokenizer.doubts(),
+            loads: tokenizer.loads(),
+            pairs: false,
         };
         shape.check()?;
         Ok(shape)
+    }
+
+    /// With an embedding of slack and work together. A pass costs no more: rows
+    /// are looked up anyway.
+    pub fn with_pairs(self, pairs: bool) -> Shape {
+        Shape { pairs, ..self }
     }
 
     /// Whether this is a network at all, and one of bearable size.
@@ -83,6 +101,12 @@ impl Shape {
                 DOUBT_LEVELS.0,
                 DOUBT_LEVELS.1,
             ),
+            (
+                "number of load levels",
+                self.loads,
+                LOAD_LEVELS.0,
+                LOAD_LEVELS.1,
+            ),
         ];
         for (what, is, least, most) in limits {
             if is < least || is > most {
@@ -110,6 +134,7 @@ impl Shape {
     pub fn fits(&self, tokenizer: &Tokenizer) -> bool {
         (self.slack, self.work) == (tokenizer.slack_bins(), tokenizer.work().levels())
             && (self.classes, self.doubts) == (tokenizer.classes(), tokenizer.doubts())
+            && self.loads == tokenizer.loads()
     }
 
     /// Floating-point operations of one pass over so many distinct tokens,

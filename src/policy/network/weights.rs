@@ -12,6 +12,8 @@ pub enum Tensor {
     Work,
     Class,
     Doubt,
+    /// Only where the shape has pairs: [slack · works + work].
+    Pair,
     /// Of a layer from here on. Keys have no bias: a softmax does not see it.
     Query(usize),
     QueryBias(usize),
@@ -58,6 +60,7 @@ impl Tensor {
         let layers = (0..shape.layers).flat_map(of_layer);
         [Idle, Slack, Work, Class, Doubt]
             .into_iter()
+            .chain(shape.pairs.then_some(Pair))
             .chain(layers)
             .chain([Head, HeadBias])
     }
@@ -71,14 +74,16 @@ impl Tensor {
             Work => (shape.work, d),
             Class => (shape.classes, d),
             Doubt => (shape.doubts, d),
+            Idle => (shape.loads, d),
+            Pair => (shape.slack * shape.work, d),
             Query(_) | Key(_) | Value(_) | Out(_) => (d, d),
             Up(_) => (d, f),
             Down(_) => (f, d),
             UpBias(_) => (1, f),
             HeadBias => (1, 1),
             Head => (d, 1),
-            Idle | QueryBias(_) | ValueBias(_) | OutBias(_) | Norm1(_) | Norm1Bias(_)
-            | DownBias(_) | Norm2(_) | Norm2Bias(_) => (1, d),
+            QueryBias(_) | ValueBias(_) | OutBias(_) | Norm1(_) | Norm1Bias(_) | DownBias(_)
+            | Norm2(_) | Norm2Bias(_) => (1, d),
         }
     }
 
@@ -102,6 +107,7 @@ impl Tensor {
             Work => return "embed.work".into(),
             Class => return "embed.class".into(),
             Doubt => return "embed.doubt".into(),
+            Pair => return "embed.pair".into(),
             Head => return "head".into(),
             HeadBias => return "head.bias".into(),
             Query(l) => (l, "query"),

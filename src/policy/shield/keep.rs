@@ -7,15 +7,19 @@
 //! second among those that fit in the long run. The less critical go first,
 //! whatever they release.
 //!
-//! Few tasks are chosen exactly; many are taken by the length of their jobs,
-//! since jobs a second per share of a CPU is 1/runtime.
+//! Tasks are taken by the length of their jobs, since jobs a second per share of
+//! a CPU is 1/runtime; where there are few that choice is then improved to the best
+//! there is. Tasks that may use one CPU each are chosen CPU by CPU.
 
 use super::super::job::{Situation, Upcoming};
 use super::future::FULL;
 use std::cmp::Reverse;
 
-/// Up to so many tasks the choice is exact.
-const FEW: usize = 16;
+/// Up to so many tasks share a CPU, or all CPUs, the choice is improved.
+const FEW: usize = 32;
+/// By looking at no more than so many combinations, which for 16 tasks are all
+/// worth looking at.
+const LOOKS: u32 = 2000;
 /// What is kept stays until it asks for this much more than there is or
 /// something is better by as much: estimates move, and whoever comes back
 /// brings a backlog.
@@ -27,6 +31,7 @@ const DOUBT: f64 = 0.3;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Keep {
     items: Vec<Item>,
+    lane_items: Vec<Item>,
     /// By place in `Situation::upcoming`.
     kept: Vec<bool>,
     chosen: Vec<bool>,
@@ -42,26 +47,32 @@ struct Item {
     load: f64,
     /// Jobs a second; a critical one is worth more than all that are not.
     worth: f64,
+    critical: bool,
 }
 
 impl Keep {
     /// Makes the choice. O(N log N), less where everybody fits.
-    pub fn choose(&mut self, situation: &Situation<'_>) {
+    pub fn choose(&mut self, situation: &Situation<'_>, stated: f64) {
         let tasks = situation.upcoming;
-        let capacity = situation.cpus.count() as f64;
+        let capacity = situation.cpus.count() as f64 * stated;
         self.given_up.clear();
         self.given_up.resize(situation.jobs.len(), false);
-        if self.all_fit(situation) {
+        if self.all_fit(situation, stated) {
             self.kept.clear();
             self.kept.resize(tasks.len(), true);
             return;
         }
         self.collect(situation);
-        let bound = self.items.iter().any(|item| item.lane.is_some());
-        if self.items.len() <= FEW && !bound {
-            self.choose_exactly(capacity);
-        } else {
-            self.choose_by_length(capacity);
+        self.choose_by_length(capacity, stated);
+        let bound = self.items.iter().filter(|item| item.lane.is_some());
+        match bound.count() {
+            0 => self.improve(None, capacity),
+            bound if bound == self.items.len() => {
+                for cpu in situation.cpus.iter() {
+                    self.improve(Some(cpu), stated);
+                }
+            }
+            _ => {}
         }
         if !self.may_stay(capacity) {
             std::mem::swap(&mut self.kept, &mut self.chosen);
@@ -75,7 +86,7 @@ impl Keep {
     }
 
     /// All together, and on every CPU those that may use no other.
-    fn all_fit(&mut self, situation: &Situation<'_>) -> bool {
+    fn all_fit(&mut self, situation: &Situation<'_>, stated: f64) -> bool {
         let cpus = situation.cpus.count();
         self.lanes.clear();
         let mut total = 0.0;
@@ -86,7 +97,8 @@ impl Keep {
                 *self.lane(lane) += load;
             }
         }
-        total <= cpus as f64 * FULL && self.lanes.iter().all(|&load| load <= FULL)
+        let full = FULL * stated;
+        total <= cpus as f64 * full && self.lanes.iter().all(|&load| load <= full)
     }
 
     fn lane(&mut self, lane: u16) -> &mut f64 {
@@ -119,6 +131,7 @@ impl Keep {
                     lane: lane(task, situation),
                     load: load(task),
                     worth: rate(task) + f64::from(task.criticality) * all,
+                    critical: task.criticality > 0,
                 });
             }
         }
@@ -129,7 +142,7 @@ impl Keep {
         });
     }
 
-    fn choose_by_length(&mut self, capacity: f64) {
+    fn choose_by_length(&mut self, capacity: f64, per_cpu: f64) {
         self.lanes.clear();
         let mut total = 0.0;
         for at in 0..self.items.len() {
@@ -139,7 +152,7 @@ impl Keep {
             }
             if let Some(lane) = item.lane {
                 let on_lane = self.lane(lane);
-                if *on_lane + item.load > FULL {
+                if *on_lane + item.load > per_cpu * FULL {
                     continue;
                 }
                 *on_lane += item.load;
@@ -149,11 +162,28 @@ impl Keep {
         }
     }
 
-    fn choose_exactly(&mut self, capacity: f64) {
-        let mut best = (-1.0, 0);
-        search(&self.items, 0, capacity * FULL, 0.0, 0, &mut best);
-        for (at, item) in self.items.iter().enumerate() {
-            self.chosen[item.task] = best.1 & (1 << at) != 0;
+    /// The best choice among the tasks of a lane, if they are few.
+    fn improve(&mut self, lane: Option<u16>, capacity: f64) {
+        self.lane_items.clear();
+        let of_lane = self.items.iter().filter(|item| item.lane == lane);
+        self.lane_items.extend(of_lane.take(FEW + 1));
+        if self.lane_items.len() > FEW {
+            return;
+        }
+        let chosen = |(at, item): (usize, &Item)| (self.chosen[item.task], 1u32 << at, item.worth);
+        let by_length = self.lane_items.iter().enumerate().map(chosen);
+        let (taken, worth) = by_length
+            .filter(|&(taken, ..)| taken)
+            .fold((0, 0.0), |(set, sum), (_, bit, worth)| (set | bit, sum + worth));
+        let mut search = Search {
+            items: &self.lane_items,
+            best: (worth, taken),
+            looks: LOOKS,
+        };
+        search.descend(0, capacity * FULL, 0.0, 0);
+        let best = search.best.1;
+        for (at, item) in self.lane_items.iter().enumerate() {
+            self.chosen[item.task] = best & (1 << at) != 0;
         }
     }
 
@@ -185,20 +215,44 @@ fn load(task: &Upcoming) -> f64 {
     task.utilisation() + DOUBT * spread
 }
 
-/// Every combination that may still beat the best: the items that come by then
-/// could at most all be taken.
-fn search(items: &[Item], at: usize, room: f64, worth: f64, taken: u32, best: &mut (f64, u32)) {
-    if worth > best.0 {
-        *best = (worth, taken);
+/// Every combination that may still beat the best, the dearest for its share last.
+struct Search<'a> {
+    items: &'a [Item],
+    best: (f64, u32),
+    looks: u32,
+}
+
+impl Search<'_> {
+    fn descend(&mut self, at: usize, room: f64, worth: f64, taken: u32) {
+        if worth > self.best.0 {
+            self.best = (worth, taken);
+        }
+        let Some(item) = self.items.get(at) else {
+            return;
+        };
+        if self.looks == 0 || worth + self.at_most(at, room) <= self.best.0 {
+            return;
+        }
+        self.looks -= 1;
+        if item.load <= room {
+            let with = (room - item.load, worth + item.worth, taken | 1 << at);
+            self.descend(at + 1, with.0, with.1, with.2);
+        }
+        self.descend(at + 1, room, worth, taken);
     }
-    let rest: f64 = items[at..].iter().map(|item| item.worth).sum();
-    if worth + rest <= best.0 {
-        return;
+
+    /// What the rest could add if the last of them could be taken in part. Critical
+    /// tasks come first whatever their share, so they all count.
+    fn at_most(&self, at: usize, mut room: f64) -> f64 {
+        let mut sum = 0.0;
+        for item in &self.items[at..] {
+            if item.critical || item.load <= room {
+                sum += item.worth;
+                room = (room - item.load).max(0.0);
+            } else {
+                return sum + item.worth * room / item.load;
+            }
+        }
+        sum
     }
-    let item = &items[at];
-    if item.load <= room {
-        let with = (room - item.load, worth + item.worth, taken | 1 << at);
-        search(items, at + 1, with.0, with.1, with.2, best);
-    }
-    search(items, at + 1, room, worth, taken, best);
 }

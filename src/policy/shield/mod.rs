@@ -85,6 +85,9 @@ pub struct ShieldConfig {
     pub overload: OverloadRule,
     /// Overload is declared at once and called off after this long without.
     pub calm_ns: i64,
+    /// Work is stated so many thousandths of what it is, because others use the
+    /// CPUs too: the mask keeps room for them, but no task is given up for that.
+    pub stated_permille: u32,
 }
 
 impl Default for ShieldConfig {
@@ -92,6 +95,7 @@ impl Default for ShieldConfig {
         ShieldConfig {
             overload: OverloadRule::default(),
             calm_ns: 50_000_000,
+            stated_permille: 1000,
         }
     }
 }
@@ -165,7 +169,8 @@ impl Shield {
     pub fn assess(&mut self, situation: &Situation<'_>) -> Verdict {
         let keeps = self.config.overload == OverloadRule::Keep;
         if keeps {
-            self.keep.choose(situation);
+            let stated = f64::from(self.config.stated_permille) / 1000.0;
+            self.keep.choose(situation, stated);
         }
         self.sort_out(situation, true);
         let lanes_fit = self.lanes.test(situation, &self.timely);

@@ -29,7 +29,7 @@ fn any_tokenizer() -> impl Strategy<Value = Tokenizer> {
 fn slack_bin(token: Token) -> u16 {
     match token {
         Token::Job { slack, .. } => slack,
-        Token::Idle => panic!("a job has no idle token"),
+        Token::Idle { .. } => panic!("a job has no idle token"),
     }
 }
 
@@ -60,7 +60,7 @@ proptest! {
         let index = tokenizer.index_of(token);
         prop_assert!(0 < index && index < tokenizer.vocabulary());
         prop_assert_eq!(tokenizer.token_at(index), token);
-        prop_assert_eq!(tokenizer.token_at(0), Token::Idle);
+        prop_assert_eq!(tokenizer.token_at(0), Token::Idle { load: 0 });
     }
 
     #[test]
@@ -74,7 +74,7 @@ proptest! {
         for _ in 0..2 {
             tokenizer.tokenize(&jobs, now, &mut set);
             prop_assert_eq!(set.counts().iter().sum::<u32>() as usize, jobs.len() + 1);
-            prop_assert_eq!((set.tokens()[0], set.counts()[0]), (Token::Idle, 1));
+            prop_assert_eq!((set.tokens()[0], set.counts()[0]), (Token::Idle { load: 0 }, 1));
             prop_assert!(set.indices().windows(2).all(|pair| pair[0] < pair[1]));
             for (i, job) in jobs.iter().enumerate() {
                 prop_assert_eq!(set.token_of_job(i), tokenizer.token(job, now));
@@ -137,7 +137,7 @@ fn doubt_rises_with_the_spread_and_is_greatest_past_the_estimate() {
         0,
     ) {
         Token::Job { doubt, .. } => doubt,
-        Token::Idle => panic!("a job has no idle token"),
+        Token::Idle { .. } => panic!("a job has no idle token"),
     };
     let ms = 1_000_000;
     assert_eq!(
@@ -154,4 +154,40 @@ fn a_tokenizer_survives_storage() {
     assert_eq!(serde_json::from_str::<Tokenizer>(&text).unwrap(), tokenizer);
     let few = text.replacen(r#""edges_ns":["#, r#""edges_ns":[1,2],"x":["#, 1);
     assert!(serde_json::from_str::<Tokenizer>(&few).is_err());
+}
+
+#[test]
+fn idle_says_how_loaded_the_machine_is_where_that_is_known() {
+    let tokenizer = Tokenizer::default().with_loads(5);
+    let jobs = [job(10_000_000, 1_000_000)];
+    let level = |tokenizer: &Tokenizer, demand_percent: &[i64], cpus: usize| {
+        let upcoming: Vec<Upcoming> = demand_percent
+            .iter()
+            .map(|&percent| Upcoming::new(0, (10_000_000, percent * 100_000, 10_000_000)))
+            .collect();
+        let situation = Situation {
+            now_ns: 0,
+            jobs: &jobs,
+            upcoming: &upcoming,
+            cpus: CpuMask::first(cpus),
+            hold_ns: 1_000_000,
+        };
+        let mut set = TokenSet::default();
+        tokenizer.tokenize_situation(&situation, &mut set);
+        assert_eq!(
+            set.tokens()[0],
+            tokenizer.token_at(set.indices()[0] as usize)
+        );
+        match set.tokens()[0] {
+            Token::Idle { load } => load,
+            Token::Job { .. } => panic!("idle comes first"),
+        }
+    };
+    assert_eq!(level(&tokenizer, &[], 1), 0);
+    assert_eq!(level(&tokenizer, &[80], 1), 1);
+    assert_eq!(level(&tokenizer, &[60, 40], 1), 2, "full is not overloaded");
+    assert_eq!(level(&tokenizer, &[60, 60], 1), 3);
+    assert_eq!(level(&tokenizer, &[60, 90], 1), 4);
+    assert_eq!(level(&tokenizer, &[60, 90], 2), 1);
+    assert_eq!(level(&Tokenizer::default(), &[60, 90], 1), 0, "not told");
 }

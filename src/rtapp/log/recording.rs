@@ -30,16 +30,16 @@ pub struct Recording {
 }
 
 /// One row in absolute microseconds.
-struct Job {
-    release: u64,
-    due: u64,
-    finish: u64,
-    work: u64,
-    timed: bool,
+pub(in crate::rtapp) struct Job {
+    pub release: u64,
+    pub due: u64,
+    pub finish: u64,
+    pub work: u64,
+    pub timed: bool,
 }
 
 impl Row {
-    fn job(&self, run_times: RunTimes) -> Job {
+    pub(in crate::rtapp) fn job(&self, run_times: RunTimes) -> Job {
         let work = match run_times {
             RunTimes::Measured => self.run,
             RunTimes::Configured => self.c_duration,
@@ -135,6 +135,7 @@ pub fn convert(logs: &[Log], run_times: RunTimes, cores: usize) -> Result<Record
     let converted = Converted {
         set,
         timer_after_deadline,
+        origins: Vec::new(),
         notes: notes.into_sorted(),
     };
     Ok(Recording { converted, fates })

@@ -26,6 +26,36 @@ pub fn maximum(jobs: &[Job], limit: usize) -> Option<usize> {
     Some(sum)
 }
 
+/// Jobs that make up a maximum, by release; `None` as for [`maximum`]. Of each
+/// stretch that does not fit, the longest jobs go that the maximum can do
+/// without: as many passes as there are jobs, so keep the limit low.
+pub fn maximum_set(jobs: &[Job], limit: usize) -> Option<Vec<Job>> {
+    let mut chosen = Vec::new();
+    for stretch in busy_stretches(jobs) {
+        let mut kept = stretch.to_vec();
+        if !all_fit(&kept) {
+            if kept.len() > limit {
+                return None;
+            }
+            let most = hardest(&kept);
+            let mut longest_first = kept.clone();
+            longest_first.sort_by_key(|job| (std::cmp::Reverse(job.work), job.release, job.task));
+            for job in longest_first {
+                if kept.len() == most {
+                    break;
+                }
+                let mut without = kept.clone();
+                without.retain(|other| other != &job);
+                if hardest(&without) == most {
+                    kept = without;
+                }
+            }
+        }
+        chosen.extend(kept);
+    }
+    Some(chosen)
+}
+
 /// Cuts the jobs (sorted by release) where a core that did all of the work would
 /// fall idle: no job of one stretch can disturb another.
 fn busy_stretches(jobs: &[Job]) -> Vec<&[Job]> {
@@ -290,6 +320,41 @@ mod tests {
             .map(u32::count_ones)
             .max()
             .unwrap_or(0) as usize
+    }
+
+    #[test]
+    fn the_jobs_of_a_maximum_all_fit_and_are_as_many() {
+        let mut rng = Rng::new(3);
+        for _ in 0..60 {
+            let mut jobs: Vec<Job> = (0..12)
+                .map(|task| {
+                    let release = rng.below(40) as Ns;
+                    let work = 1 + rng.below(12) as Ns;
+                    Job {
+                        task,
+                        release,
+                        deadline: release + work + rng.below(12) as Ns,
+                        work,
+                    }
+                })
+                .collect();
+            jobs.sort_by_key(|j| (j.release, j.deadline, j.task));
+            let chosen = maximum_set(&jobs, 100).unwrap();
+            assert_eq!(Some(chosen.len()), maximum(&jobs, 100));
+            assert!(all_fit(&chosen));
+            assert!(chosen.iter().all(|job| jobs.contains(job)));
+        }
+        let crowd = vec![jobs_of_one(); 3];
+        assert_eq!(maximum_set(&crowd, 2), None);
+    }
+
+    fn jobs_of_one() -> Job {
+        Job {
+            task: 0,
+            release: 0,
+            deadline: 5,
+            work: 4,
+        }
     }
 
     #[test]

@@ -74,6 +74,16 @@ pub fn jobs(set: &TaskSet) -> Vec<Job> {
     all
 }
 
+/// The judged jobs that somebody who knows the future would do on one core where
+/// late jobs are aborted, as many as can be; none where that takes too long or is
+/// not known.
+pub fn chosen(set: &TaskSet, semantics: Semantics, limit: usize) -> Option<Vec<Job>> {
+    let jobs = jobs(set);
+    let in_turn = set.modes.is_empty() && !jobs_overlap(&jobs);
+    let exact = set.cores == 1 && semantics == Semantics::Abort && in_turn;
+    exact.then(|| exact::maximum_set(&jobs, limit)).flatten()
+}
+
 /// More jobs than this in one busy stretch take the exact method too long.
 pub const EXACT_LIMIT: usize = 600;
 

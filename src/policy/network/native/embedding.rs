@@ -2,7 +2,7 @@
 //! its query, key and value.
 
 use super::kernels::Rows;
-use super::lanes::{flat_mut, panels, Sixteen};
+use super::lanes::{flat, flat_mut, panels, Sixteen};
 use crate::policy::network::{Shape, Tensor, Weights};
 use crate::policy::tokenizer::Token;
 
@@ -22,6 +22,9 @@ pub struct Embedding {
     idle: Vec<Sixteen>,
     slack: Vec<Sixteen>,
     work: Vec<Sixteen>,
+    /// Where the shape has pairs: slack, work and pair, added up.
+    pairs: Option<Vec<Sixteen>>,
+    works: usize,
     class: Vec<Sixteen>,
     doubt: Vec<Sixteen>,
 }
@@ -32,11 +35,30 @@ impl Embedding {
         let shape = weights.shape();
         // A row has one idle or one slack embedding, so the biases go there.
         let table = |tensor, with_bias| table(weights, shape, tensor, with_bias, query_scale);
+        let (slack, work) = (table(Tensor::Slack, true), table(Tensor::Work, false));
+        let pairs = shape.pairs.then(|| {
+            let mut sums = table(Tensor::Pair, false);
+            let stride = 4 * panels(shape.width);
+            for (pair, sum) in sums.chunks_mut(stride).enumerate() {
+                let parts = [
+                    entry(&slack, pair / shape.work, stride),
+                    entry(&work, pair % shape.work, stride),
+                ];
+                for part in parts {
+                    for (to, more) in flat_mut(sum).iter_mut().zip(flat(part)) {
+                        *to += more;
+                    }
+                }
+            }
+            sums
+        });
         Embedding {
             panels: panels(shape.width),
             idle: table(Tensor::Idle, true),
-            slack: table(Tensor::Slack, true),
-            work: table(Tensor::Work, false),
+            slack,
+            work,
+            pairs,
+            works: shape.work,
             class: table(Tensor::Class, false),
             doubt: table(Tensor::Doubt, false),
         }
@@ -51,20 +73,32 @@ impl Embedding {
             let cut = part * self.panels..(part + 1) * self.panels;
             for (row, &token) in tokens.iter().enumerate() {
                 let row = rows.row_mut(row);
-                let Token::Job {
-                    slack,
-                    work,
-                    class,
-                    doubt,
-                } = token
-                else {
-                    row.copy_from_slice(&entry(&self.idle, 0)[cut.clone()]);
-                    continue;
+                let (slack, work, class, doubt) = match token {
+                    Token::Idle { load } => {
+                        row.copy_from_slice(&entry(&self.idle, load.into())[cut.clone()]);
+                        continue;
+                    }
+                    Token::Job {
+                        slack,
+                        work,
+                        class,
+                        doubt,
+                    } => (slack, work, class, doubt),
                 };
-                let slack = &entry(&self.slack, slack.into())[cut.clone()];
-                let work = &entry(&self.work, work.into())[cut.clone()];
+                let (slack, work): (usize, usize) = (slack.into(), work.into());
                 let class = &entry(&self.class, class.into())[cut.clone()];
                 let doubt = &entry(&self.doubt, doubt.into())[cut.clone()];
+                if let Some(pairs) = &self.pairs {
+                    let pair = &entry(pairs, slack * self.works + work)[cut.clone()];
+                    for (i, block) in row.iter_mut().enumerate() {
+                        block.0 = std::array::from_fn(|lane| {
+                            pair[i].0[lane] + (class[i].0[lane] + doubt[i].0[lane])
+                        });
+                    }
+                    continue;
+                }
+                let slack = &entry(&self.slack, slack)[cut.clone()];
+                let work = &entry(&self.work, work)[cut.clone()];
                 for (i, block) in row.iter_mut().enumerate() {
                     block.0 = std::array::from_fn(|lane| {
                         (slack[i].0[lane] + work[i].0[lane]) + (class[i].0[lane] + doubt[i].0[lane])

@@ -1,5 +1,6 @@
 //! The kernels, compiled for each kind of CPU, and which of them this one runs.
 
+use super::bf16::{self, Bf16Matrix, Bf16Rows};
 use super::int8::{self, Int8Matrix, Int8Rows};
 use super::kernels::{self, Attention, Matrix, Norm, Rows, Scratch};
 use super::lanes::{Plain, Sixteen};
@@ -13,6 +14,8 @@ pub enum Isa {
     Avx2,
     Avx512,
     Avx512Vnni,
+    /// The same, and tiles for bf16.
+    Amx,
 }
 
 impl Isa {
@@ -22,6 +25,7 @@ impl Isa {
             Isa::Avx2 => "AVX2",
             Isa::Avx512 => "AVX-512",
             Isa::Avx512Vnni => "AVX-512 VNNI",
+            Isa::Amx => "AVX-512 VNNI and AMX",
         }
     }
 
@@ -41,6 +45,9 @@ impl Isa {
                 found.push(Isa::Avx512);
                 if is_x86_feature_detected!("avx512vnni") {
                     found.push(Isa::Avx512Vnni);
+                    if super::amx::is_here() {
+                        found.push(Isa::Amx);
+                    }
                 }
             }
         }
@@ -57,6 +64,7 @@ pub struct Kernels {
     linear_relu: unsafe fn(&Rows, &Matrix, &mut Rows),
     int8: unsafe fn(&Rows, &Int8Matrix, &mut Int8Rows, &mut Rows),
     int8_relu: unsafe fn(&Rows, &Int8Matrix, &mut Int8Rows, &mut Rows),
+    bf16: unsafe fn(&Rows, &Bf16Matrix, &mut Bf16Rows, &mut Rows, bool),
     add_norm: unsafe fn(&mut Rows, &Rows, &Norm),
     attend: unsafe fn(&Attention<'_>, &mut Scratch, &mut Rows),
     attend_sparse: unsafe fn(&Attention<'_>, &SparsePlan, &mut Scratch, &mut Rows),
@@ -82,6 +90,16 @@ macro_rules! kernels {
             $(#[target_feature(enable = $features)])?
             unsafe fn int8_relu(x: &Rows, w: &Int8Matrix, narrow: &mut Int8Rows, out: &mut Rows) {
                 int8::linear::<L, true>(x, w, narrow, out)
+            }
+            $(#[target_feature(enable = $features)])?
+            unsafe fn bf16(
+                x: &Rows,
+                w: &Bf16Matrix,
+                narrow: &mut Bf16Rows,
+                out: &mut Rows,
+                relu: bool,
+            ) {
+                bf16::linear(x, w, narrow, out, relu)
             }
             $(#[target_feature(enable = $features)])?
             unsafe fn add_norm(x: &mut Rows, y: &Rows, norm: &Norm) {
@@ -110,6 +128,7 @@ macro_rules! kernels {
                 linear_relu,
                 int8,
                 int8_relu,
+                bf16,
                 add_norm,
                 attend,
                 attend_sparse,
@@ -151,6 +170,12 @@ impl Kernels {
             Isa::Avx512 => avx512(),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512Vnni => avx512_vnni(),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Amx => Kernels {
+                isa,
+                bf16: super::amx::linear,
+                ..avx512_vnni()
+            },
             #[cfg(not(target_arch = "x86_64"))]
             _ => return None,
         })
@@ -183,6 +208,18 @@ impl Kernels {
     pub fn int8_relu(&self, x: &Rows, w: &Int8Matrix, narrow: &mut Int8Rows, out: &mut Rows) {
         // SAFETY: see linear.
         unsafe { (self.int8_relu)(x, w, narrow, out) }
+    }
+
+    pub fn bf16(
+        &self,
+        x: &Rows,
+        w: &Bf16Matrix,
+        narrow: &mut Bf16Rows,
+        out: &mut Rows,
+        relu: bool,
+    ) {
+        // SAFETY: see linear.
+        unsafe { (self.bf16)(x, w, narrow, out, relu) }
     }
 
     pub fn add_norm(&self, x: &mut Rows, y: &Rows, norm: &Norm) {

@@ -7,6 +7,10 @@
 //!              └─> dot: one Q per token
 //! ```
 
+#[cfg(target_arch = "x86_64")]
+mod amx;
+mod attention;
+mod bf16;
 mod embedding;
 mod int8;
 mod isa;
@@ -23,6 +27,7 @@ pub use isa::Isa;
 use super::{Shape, Tensor, Weights};
 use crate::policy::mitigation::SparsePlan;
 use crate::policy::tokenizer::{Token, TokenSet};
+use bf16::{Bf16Matrix, Bf16Rows};
 use embedding::{Embedding, FirstRows};
 use int8::{Int8Matrix, Int8Rows};
 use isa::Kernels;
@@ -35,6 +40,8 @@ pub enum Precision {
     Float,
     /// Eight bits; look-ups, attention and norms stay in floats.
     Int8,
+    /// Sixteen bits with the range of floats, for CPUs with AMX; the rest as above.
+    Bf16,
 }
 
 /// A network ready to run on this CPU, with its working memory.
@@ -53,7 +60,7 @@ pub struct Native {
     v: Rows,
     mixed: Rows,
     hidden: Rows,
-    narrow: Int8Rows,
+    narrow: Narrow,
     scratch: Scratch,
     /// Logarithm of how often each token occurs.
     bias: Vec<f32>,
@@ -71,10 +78,18 @@ struct Layer {
     norm2: Norm,
 }
 
+/// Rows on their way into a linear map of fewer bits.
+#[derive(Debug, Clone, Default)]
+struct Narrow {
+    int8: Int8Rows,
+    bf16: Bf16Rows,
+}
+
 #[derive(Debug, Clone)]
 enum Linear {
     Float(Matrix),
     Int8(Int8Matrix),
+    Bf16(Bf16Matrix),
 }
 
 impl Linear {
@@ -88,20 +103,23 @@ impl Linear {
         match precision {
             Precision::Float => Linear::Float(Matrix::new(inputs, values, bias, scale)),
             Precision::Int8 => Linear::Int8(Int8Matrix::new(inputs, values, bias, scale)),
+            Precision::Bf16 => Linear::Bf16(Bf16Matrix::new(inputs, values, bias, scale)),
         }
     }
 
-    fn apply(&self, kernels: &Kernels, x: &Rows, narrow: &mut Int8Rows, out: &mut Rows) {
+    fn apply(&self, kernels: &Kernels, x: &Rows, narrow: &mut Narrow, out: &mut Rows) {
         match self {
             Linear::Float(w) => kernels.linear(x, w, out),
-            Linear::Int8(w) => kernels.int8(x, w, narrow, out),
+            Linear::Int8(w) => kernels.int8(x, w, &mut narrow.int8, out),
+            Linear::Bf16(w) => kernels.bf16(x, w, &mut narrow.bf16, out, false),
         }
     }
 
-    fn apply_relu(&self, kernels: &Kernels, x: &Rows, narrow: &mut Int8Rows, out: &mut Rows) {
+    fn apply_relu(&self, kernels: &Kernels, x: &Rows, narrow: &mut Narrow, out: &mut Rows) {
         match self {
             Linear::Float(w) => kernels.linear_relu(x, w, out),
-            Linear::Int8(w) => kernels.int8_relu(x, w, narrow, out),
+            Linear::Int8(w) => kernels.int8_relu(x, w, &mut narrow.int8, out),
+            Linear::Bf16(w) => kernels.bf16(x, w, &mut narrow.bf16, out, true),
         }
     }
 }
@@ -136,7 +154,7 @@ impl Native {
             v: rows(),
             mixed: rows(),
             hidden: Rows::new(shape.hidden),
-            narrow: Int8Rows::default(),
+            narrow: Narrow::default(),
             scratch: Scratch::default(),
             bias: Vec::new(),
             out: Vec::new(),
@@ -163,7 +181,7 @@ impl Native {
         self.bias.clear();
         for (&token, &count) in tokens.iter().zip(counts) {
             let times = match token {
-                Token::Idle => cpus.max(1) as f32,
+                Token::Idle { .. } => cpus.max(1) as f32,
                 Token::Job { .. } => count as f32,
             };
             self.bias.push(times.ln());

@@ -9,12 +9,13 @@ use proptest::prelude::*;
 fn tokenizer() -> Tokenizer {
     let slack = Quantiser::log(100_000, 1_000_000_000, 16).unwrap();
     let work = Quantiser::log(100_000, 100_000_000, 4).unwrap();
-    Tokenizer::new(slack, work, 2, 4).unwrap()
+    Tokenizer::new(slack, work, 2, 4).unwrap().with_loads(5)
 }
 
 fn weights(size: (usize, usize, usize, usize), seed: u64) -> Weights {
     let (width, layers, heads, hidden) = size;
     let shape = Shape::new(&tokenizer(), width, layers, heads, hidden).unwrap();
+    let shape = shape.with_pairs(seed % 2 == 1);
     let mut weights = Weights::seeded(shape, seed);
     // Biases and gains that cannot be mistaken for none.
     for (i, value) in weights.values_mut().iter_mut().enumerate() {
@@ -81,7 +82,7 @@ proptest! {
     ) {
         let weights = weights((32, 2, 4, 64), seed);
         let tokenizer = tokenizer();
-        let mut rows = vec![Token::Idle];
+        let mut rows = vec![Token::Idle { load: 0 }];
         rows.extend(jobs.iter().map(|job| tokenizer.token(job, 0)));
         let counts = vec![1; rows.len()];
         for mut native in networks(&weights) {
@@ -200,6 +201,87 @@ fn eight_bits_say_the_same_on_every_cpu_and_nearly_what_floats_say() {
     }
 }
 
+/// Every kind of CPU, to the last bit: with AMX and without.
+#[test]
+fn bf16_says_the_same_on_every_cpu_and_nearly_what_floats_say() {
+    let mut set = TokenSet::default();
+    tokenizer().tokenize(&many_jobs(600), 0, &mut set);
+    for (size, seed) in [
+        ((128, 2, 4, 512), 13),
+        ((20, 1, 2, 33), 14),
+        ((16, 1, 1, 32), 15),
+    ] {
+        let weights = weights(size, seed);
+        let exact = Native::new(&weights, Precision::Float)
+            .forward(&set, 8)
+            .to_vec();
+        let spread = exact.iter().fold(f32::MIN, |a, &b| a.max(b))
+            - exact.iter().fold(f32::MAX, |a, &b| a.min(b));
+        for isa in Isa::here() {
+            let mut native = Native::for_isa(&weights, Precision::Bf16, isa).unwrap();
+            let found = native.forward(&set, 8).to_vec();
+            assert_ne!(found, exact);
+            assert_close(&found, &exact, 0.05 * spread, isa);
+        }
+    }
+}
+
+#[test]
+fn bf16_products_are_the_same_to_the_last_bit_with_and_without_amx() {
+    for (inputs, outputs, rows) in [(16, 16, 1), (33, 70, 17), (128, 512, 40), (512, 128, 16)] {
+        let number = |i: usize| ((i * 7919) as f32 * 0.37).sin() * 3.0;
+        let values: Vec<f32> = (0..inputs * outputs).map(number).collect();
+        let bias: Vec<f32> = (0..outputs).map(number).collect();
+        let w = Bf16Matrix::new(inputs, &values, &bias, 0.5);
+        let mut x = Rows::new(inputs);
+        x.resize(rows);
+        for row in 0..rows {
+            let numbers = lanes::flat_mut(x.row_mut(row));
+            for (i, place) in numbers[..inputs].iter_mut().enumerate() {
+                *place = number(row * inputs + i + 5);
+            }
+        }
+        for relu in [false, true] {
+            let mut expected = Rows::new(outputs);
+            bf16::linear(&x, &w, &mut Bf16Rows::default(), &mut expected, relu);
+            for row in 0..rows {
+                let dot = |output: usize| -> f64 {
+                    let terms = (0..inputs).map(|i| {
+                        f64::from(x.numbers(row)[i]) * f64::from(values[i * outputs + output])
+                    });
+                    0.5 * (terms.sum::<f64>() + f64::from(bias[output]))
+                };
+                for output in 0..outputs {
+                    let exact = if relu {
+                        dot(output).max(0.0)
+                    } else {
+                        dot(output)
+                    };
+                    let found = f64::from(expected.numbers(row)[output]);
+                    assert!(
+                        (found - exact).abs() < 0.02 * inputs as f64,
+                        "{found} {exact}"
+                    );
+                }
+            }
+            for isa in Isa::here() {
+                let kernels = Kernels::new(isa).unwrap();
+                let (mut narrow, mut found) = (Bf16Rows::default(), Rows::new(outputs));
+                kernels.bf16(&x, &w, &mut narrow, &mut found, relu);
+                for row in 0..rows {
+                    let bits = |rows: &Rows| {
+                        rows.numbers(row)
+                            .iter()
+                            .map(|v| v.to_bits())
+                            .collect::<Vec<_>>()
+                    };
+                    assert_eq!(bits(&found), bits(&expected), "{isa:?}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn sparse_attention_drops_what_the_paper_drops() {
     let tokenizer = tokenizer();
@@ -212,7 +294,7 @@ fn sparse_attention_drops_what_the_paper_drops() {
         let weights = weights(size, 21);
         let mut jobs = many_jobs(n);
         jobs.sort_by_key(|job| job.deadline_ns);
-        let mut rows = vec![Token::Idle];
+        let mut rows = vec![Token::Idle { load: 0 }];
         rows.extend(jobs.iter().map(|job| tokenizer.token(job, 0)));
         for burst in [false, true] {
             let plan = SparsePlan::for_tasks(n, burst);

@@ -3,6 +3,7 @@
 
 mod graph;
 mod read;
+mod sparse;
 #[cfg(test)]
 mod tests;
 mod wire;
@@ -26,6 +27,9 @@ pub enum GraphKind {
     Multiset,
     /// A job, as in the paper; idle has a row per CPU.
     Dense,
+    /// A job, in order of deadline behind one idle row, with the paper's sparse
+    /// attention.
+    Sparse,
 }
 
 impl GraphKind {
@@ -33,6 +37,7 @@ impl GraphKind {
         match self {
             GraphKind::Multiset => "multiset",
             GraphKind::Dense => "dense",
+            GraphKind::Sparse => "sparse",
         }
     }
 }
@@ -48,10 +53,12 @@ enum Key {
     Shape,
     Training,
     Compliance,
+    /// Only where it was fitted.
+    Distilled,
 }
 
 impl Key {
-    const ALL: [Key; 7] = [
+    const ALL: [Key; 8] = [
         Key::Format,
         Key::Graph,
         Key::Name,
@@ -59,6 +66,7 @@ impl Key {
         Key::Shape,
         Key::Training,
         Key::Compliance,
+        Key::Distilled,
     ];
 
     fn name(self) -> &'static str {
@@ -70,6 +78,7 @@ impl Key {
             Key::Shape => "temponet.shape",
             Key::Training => "temponet.training",
             Key::Compliance => "temponet.compliance",
+            Key::Distilled => "temponet.distilled",
         }
     }
 }

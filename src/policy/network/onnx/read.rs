@@ -55,7 +55,12 @@ pub fn read(file: &[u8]) -> Result<Model, OnnxError> {
         compliance: json(Key::Compliance, text(Key::Compliance)?)?,
     };
     let graph = graph.ok_or(OnnxError::Missing("the graph".into()))?;
-    Ok(Model::new(tokenizer, weights(graph, shape)?, provenance)?)
+    let model = Model::new(tokenizer, weights(graph, shape)?, provenance)?;
+    if !metadata.contains_key(&Key::Distilled) {
+        return Ok(model);
+    }
+    let table = json(Key::Distilled, text(Key::Distilled)?)?;
+    Ok(model.with_distilled(table)?)
 }
 
 fn json<T: DeserializeOwned>(key: Key, text: &str) -> Result<T, OnnxError> {

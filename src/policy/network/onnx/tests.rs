@@ -1,7 +1,7 @@
 //! Models go into files and come back; anything else is refused with a reason.
 
 use super::*;
-use crate::policy::network::{Model, Provenance, Shape, Tensor, Weights};
+use crate::policy::network::{DistilledTable, Model, Provenance, Shape, Tensor, Weights};
 use crate::policy::tests::cases;
 use crate::policy::{Quantiser, Tokenizer};
 use proptest::prelude::*;
@@ -29,8 +29,17 @@ fn refusal(file: &[u8]) -> String {
 fn a_model_comes_back_from_either_graph_as_it_was() {
     let shape = Model::default_shape();
     let model = Model::untrained(Model::default_tokenizer(), shape, 3).unwrap();
-    for model in [model, small()] {
-        for kind in [GraphKind::Multiset, GraphKind::Dense] {
+    let tokenizer = Model::default_tokenizer().with_loads(5);
+    let with_all = Shape::new(&tokenizer, 8, 2, 2, 8).unwrap().with_pairs(true);
+    let cells = tokenizer.slack_bins() * tokenizer.work().levels();
+    let scores: Vec<f32> = (0..cells).map(|cell| (cell as f32).sin()).collect();
+    let table = DistilledTable::new(&tokenizer, &scores, 10, 7).unwrap();
+    let with_all = Model::untrained(tokenizer, with_all, 4).unwrap();
+    assert_eq!(with_all.distilled(), None);
+    let with_all = with_all.with_distilled(table.clone()).unwrap();
+    small().with_distilled(table).expect_err("other bins");
+    for model in [model, with_all, small()] {
+        for kind in [GraphKind::Multiset, GraphKind::Dense, GraphKind::Sparse] {
             assert_eq!(Model::from_onnx(&model.to_onnx(kind)).unwrap(), model);
         }
     }

@@ -2,6 +2,7 @@
 //! `metadata_props`.
 
 use super::graph::{Attribute, Dim, Graph, FLOAT, INT64};
+use super::sparse::SparseRows;
 use super::wire::Message;
 use super::{GraphKind, Key};
 use crate::policy::network::model::Model;
@@ -12,10 +13,10 @@ const OPSET: i64 = 17;
 /// The IR version that came with it.
 const IR_VERSION: i64 = 8;
 
-const ABOUT_TOKENS: &str = "The token of each row, as its place in the vocabulary: 0 is idle, and \
-a job has 1 + ((slack * works + work) * classes + class) * doubts + doubt, where slack is 0 for \
-a late job and else 1 + its slack bin. temponet.tokenizer in the metadata has the bins, \
-temponet.shape the numbers of them.";
+const ABOUT_TOKENS: &str = "The token of each row, as its place in the vocabulary: idle has the \
+level of load, 0 for unknown, and a job has loads + ((slack * works + work) * classes + class) * \
+doubts + doubt, where slack is 0 for a late job and else 1 + its slack bin. temponet.tokenizer in \
+the metadata has the bins, temponet.shape the numbers of them.";
 
 impl GraphKind {
     fn about(self) -> &'static str {
@@ -27,6 +28,10 @@ A row with count 0 is padding, so batches may mix sizes."
             GraphKind::Dense => {
                 "TempoNet with one row per job and one idle row per CPU. Input: tokens; output: q."
             }
+            GraphKind::Sparse => {
+                "TempoNet with one row for idle, then one per job in order of deadline, and sparse \
+attention. Inputs: tokens, counts, plan; output: q."
+            }
         }
     }
 }
@@ -35,7 +40,7 @@ A row with count 0 is padding, so batches may mix sizes."
 pub fn write(model: &Model, kind: GraphKind) -> Vec<u8> {
     let json = |value| serde_json::to_string(&value).expect("plain JSON");
     let provenance = model.provenance();
-    let metadata = [
+    let mut metadata = vec![
         (Key::Format, super::FORMAT.to_owned()),
         (Key::Graph, kind.name().to_owned()),
         (Key::Name, provenance.name.clone()),
@@ -50,6 +55,10 @@ pub fn write(model: &Model, kind: GraphKind) -> Vec<u8> {
         (Key::Training, json(&provenance.training)),
         (Key::Compliance, json(&provenance.compliance)),
     ];
+    if let Some(table) = model.distilled() {
+        let table = serde_json::to_string(table).expect("plain JSON");
+        metadata.push((Key::Distilled, table));
+    }
     let entries = metadata
         .iter()
         .map(|(key, value)| Message::default().text(1, key.name()).text(2, value));
@@ -81,14 +90,19 @@ fn graph(model: &Model, kind: GraphKind) -> Graph {
     }
     let rows = || [Dim("batch"), Dim("rows")];
     let tokens = g.input("tokens", INT64, &rows(), ABOUT_TOKENS);
-    let logit_bias = (kind == GraphKind::Multiset).then(|| {
+    let logit_bias = (kind != GraphKind::Dense).then(|| {
         let about = "How many jobs have each token; for idle, the number of CPUs; 0 for padding.";
         let counts = g.input("counts", FLOAT, &rows(), about);
         let logs = g.node("counts.log", "Log", &[&counts], &[]);
         let axes = g.ints("axes.logits", &[1, 2]);
         g.node("logits.bias", "Unsqueeze", &[&logs, &axes], &[])
     });
-    let q = encode(&mut g, model, &tokens, logit_bias.as_deref());
+    let sparse = (kind == GraphKind::Sparse).then(|| SparseRows::new(&mut g, &tokens));
+    let how = Logits {
+        bias: logit_bias.as_deref(),
+        sparse: sparse.as_ref(),
+    };
+    let q = encode(&mut g, model, &tokens, &how);
     let dims = g.node("dims", "Shape", &[&tokens], &[]);
     g.node("q", "Reshape", &[&q, &dims], &[]);
     let about = "The value of each row: of running such a job, or of leaving a CPU idle.";
@@ -111,15 +125,28 @@ fn vocabulary(g: &mut Graph, shape: &Shape) -> String {
         let dims = g.ints(&format!("{name}.dims"), &dims);
         g.node(&format!("{name}.spread"), "Reshape", &[&name, &dims], &[])
     });
-    let times = g.node("embed.times", "Add", &[&slack, &work], &[]);
+    let mut times = g.node("embed.times", "Add", &[&slack, &work], &[]);
+    if shape.pairs {
+        let name = Tensor::Pair.name();
+        let dims = [shape.slack as i64, shape.work as i64, 1, 1, d];
+        let dims = g.ints(&format!("{name}.dims"), &dims);
+        let pairs = g.node(&format!("{name}.spread"), "Reshape", &[&name, &dims], &[]);
+        times = g.node("embed.pairs", "Add", &[&times, &pairs], &[]);
+    }
     let others = g.node("embed.others", "Add", &[&class, &doubt], &[]);
     let sums = g.node("embed.sums", "Add", &[&times, &others], &[]);
     let jobs = g.node("embed.jobs", "Reshape", &[&sums, "flat"], &[]);
     g.node("vocabulary", "Concat", &["embed.idle", &jobs], &[axis(0)])
 }
 
+/// What is done to the logits of attention.
+struct Logits<'a> {
+    bias: Option<&'a str>,
+    sparse: Option<&'a SparseRows>,
+}
+
 /// [batch, rows] of tokens -> [batch · rows, 1] of Q.
-fn encode(g: &mut Graph, model: &Model, tokens: &str, logit_bias: Option<&str>) -> String {
+fn encode(g: &mut Graph, model: &Model, tokens: &str, how: &Logits<'_>) -> String {
     let shape = model.shape();
     let (heads, head_width) = (shape.heads, shape.width / shape.heads);
     // Matrices see all rows of the batch at once.
@@ -164,8 +191,11 @@ fn encode(g: &mut Graph, model: &Model, tokens: &str, logit_bias: Option<&str>) 
         let [queries, keys, values] = parts;
         let keys = turn(g, &at("key.turned"), &keys, [0, 1, 3, 2]);
         let mut logits = g.node(&at("logits"), "MatMul", &[&queries, &keys], &[]);
-        if let Some(bias) = logit_bias {
+        if let Some(bias) = how.bias {
             logits = g.node(&at("logits.counted"), "Add", &[&logits, bias], &[]);
+        }
+        if let Some(sparse) = how.sparse {
+            logits = sparse.drop_small(g, l, &logits);
         }
         let attention = g.node(&at("attention"), "Softmax", &[&logits], &[axis(-1)]);
         let mixed = g.node(&at("mixed"), "MatMul", &[&attention, &values], &[]);

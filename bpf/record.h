@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What bpf/record.bpf.c and its reader must agree on. Times are nanoseconds. */
+#ifndef __TEMPONET_RECORD_H
+#define __TEMPONET_RECORD_H
+
+#ifndef __VMLINUX_H__
+typedef unsigned int u32;
+typedef unsigned long long u64;
+#endif
+
+enum record_consts {
+	RECORD_COMM_LEN = 16,
+	/* A task that sleeps more often is told of at most this often. */
+	RECORD_LEAST_NS = 1000 * 1000,
+	/* A job that goes on is told of in parts of about this length. */
+	RECORD_PART_NS = 100 * 1000 * 1000,
+};
+
+enum record_kind {
+	/* From a wake-up until the task slept or ended. */
+	RECORD_JOB = 0,
+	/* The task was preempted, or the recording ended: the job goes on. */
+	RECORD_PART = 1,
+	/* One stretch on one CPU. */
+	RECORD_STRETCH = 2,
+};
+
+struct record {
+	u64 release_ns;
+	u64 end_ns;
+	u64 run_ns;
+	u32 tid;
+	u32 tgid;
+	u32 cpu;
+	u32 kind;
+	/* Jobs in this record: more than one where they came too fast. */
+	u32 jobs;
+	u32 unused;
+	char comm[RECORD_COMM_LEN];
+};
+
+#endif

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Prints what scripts/replay-figures.sh measured, and judges it."""
+
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+# Promises of docs/replay.md.
+AGREEMENT_POINTS = 2.0
+RECORDING_SHARE = 0.05
+# Who uses less of a CPU is not compared: a share of next to nothing is noise.
+LEAST_CPUS = 0.001
+
+
+def examples(folder):
+    broken = 0
+    for report in sorted(folder.glob("*.json")):
+        name = report.name.replace(":", "/")
+        reason = folder / (report.name + ".failed")
+        said = reason.read_text().strip() if reason.exists() else ""
+        try:
+            result = json.loads(report.read_text())
+            (live,) = [s for s in result["schedulers"] if s["source"] == "live"]
+        except (ValueError, KeyError):
+            said = re.sub(r"^scx_temponet: ", "", said) or "no report"
+            # Parts that are to be merged first are no workloads.
+            is_part = name.startswith("merge/")
+            print(f"{name:45} {'is a part of one' if is_part else 'FAILED'}: {said}")
+            broken += not is_part
+            continue
+        used = sum(task["cpus_used"] or 0 for task in live["tasks"])
+        judged = f"{live['met']} of {live['jobs']} jobs met" if live["jobs"] else "no job is due at any time"
+        print(f"{name:45} ran: {len(live['tasks'])} threads, {used:.2f} CPUs, {judged}")
+    return not broken
+
+
+def agreement(folder):
+    good = True
+    print("   U  live edf %  simulated edf %  simulated mh %  points apart")
+    for load in ("0.70", "0.90", "1.25"):
+        result = json.loads((folder / f"{load}.json").read_text())
+        compliance = {s["scheduler"]: 100 * s["compliance"] for s in result["schedulers"]}
+        # Up to U = 1 both simulated policies are EDF. Beyond, the kernel's edf gives up
+        # jobs by Moore and Hodgson's rule, and so does mh.
+        counterpart = compliance["edf (sim)"] if float(load) <= 1 else compliance["mh (sim)"]
+        apart = abs(compliance["edf"] - counterpart)
+        good &= apart <= AGREEMENT_POINTS
+        print(
+            f"{load}  {compliance['edf']:10.2f}  {compliance['edf (sim)']:15.2f}"
+            f"  {compliance['mh (sim)']:14.2f}  {apart:12.2f}"
+        )
+    return good
+
+
+def counts(path):
+    """Thread -> seconds on a CPU."""
+    pairs = (line.split() for line in path.read_text().splitlines())
+    return {tid: int(ticks) / 100 for tid, ticks in pairs}
+
+
+def recording(folder, program):
+    before, after = counts(folder / "before"), counts(folder / "after")
+    span = float((folder / "to").read_text()) - float((folder / "from").read_text())
+    file = folder / "recording.json"
+    done = subprocess.run(
+        [program, "replay", file, "--policy", "edf", "--json"], check=True, capture_output=True, text=True
+    )
+    result = json.loads(done.stdout)
+    print(json.loads(file.read_text())["name"])
+    print(f"{'task':24} {'counted':>9} {'replayed':>9} {'apart %':>8}")
+    good, compared = True, 0
+    for task in result["schedulers"][0]["tasks"]:
+        tid = task["name"].rsplit("-", 1)[-1]
+        if tid not in before or tid not in after:
+            continue
+        counted = (after[tid] - before[tid]) / span
+        if counted < LEAST_CPUS:
+            continue
+        apart = task["cpus_used"] / counted - 1
+        good &= abs(apart) <= RECORDING_SHARE
+        compared += 1
+        print(f"{task['name']:24} {counted:9.4f} {task['cpus_used']:9.4f} {100 * apart:8.2f}")
+    # Four threads of rt-app's and at least two of stress-ng's were there.
+    return good and compared >= 4
+
+
+def main():
+    part, folder, program = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
+    if part == "recording":
+        good = recording(folder, program)
+    else:
+        good = {"examples": examples, "agreement": agreement}[part](folder)
+    print(f"{part}: {'holds' if good else 'DOES NOT HOLD'}")
+    sys.exit(not good)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+//! Numbers and names as they stand on the screen.
+
+/// At most `limit` characters, none of which moves a cursor: names come from
+/// any program on the machine.
+pub fn clean(text: &str, limit: usize) -> String {
+    text.chars()
+        .take(limit)
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect()
+}
+
+/// A duration of so many microseconds in three or four digits; `-` for none.
+pub fn duration(us: Option<f64>) -> String {
+    let Some(us) = us else { return "-".into() };
+    let (number, unit) = match us.abs() {
+        size if size < 999.5 => (us, "µs"),
+        size if size < 999_500.0 => (us / 1e3, "ms"),
+        size if size < 1e10 => (us / 1e6, "s"),
+        _ => return if us < 0.0 { "< -2 h" } else { "> 2 h" }.into(),
+    };
+    if unit == "µs" || number.abs() >= 99.95 {
+        format!("{number:.0} {unit}")
+    } else {
+        format!("{number:.1} {unit}")
+    }
+}
+
+/// A count in at most six characters.
+pub fn count(n: u64) -> String {
+    const UNITS: [&str; 6] = ["k", "M", "G", "T", "P", "E"];
+    if n < 10_000 {
+        return n.to_string();
+    }
+    let mut size = n as f64;
+    let mut unit = "";
+    for next in UNITS {
+        if size < 999.5 {
+            break;
+        }
+        (size, unit) = (size / 1e3, next);
+    }
+    if size < 99.95 {
+        format!("{size:.1}{unit}")
+    } else {
+        format!("{size:.0}{unit}")
+    }
+}
+
+pub fn rate(per_s: f64) -> String {
+    if (0.0..10.0).contains(&per_s) {
+        format!("{per_s:.1}")
+    } else {
+        // Saturates, and what is below zero makes no sense.
+        count(per_s as u64)
+    }
+}
+
+pub fn percent(share: f64) -> String {
+    if (0.0..=10.0).contains(&share) {
+        format!("{:.1} %", 100.0 * share)
+    } else {
+        "? %".into()
+    }
+}
+
+/// A bar of `width` cells, filled to `share`.
+pub fn bar(share: f64, width: usize) -> String {
+    let filled = (share.clamp(0.0, 1.0) * width as f64).round() as usize;
+    "█".repeat(filled) + &"·".repeat(width - filled)
+}

@@ -1,0 +1,78 @@
+//! `replay --record`: what runs on this machine, as a task set.
+
+use std::mem::MaybeUninit;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{ensure, Context, Result};
+
+use crate::agent::recorder::Recorder;
+use crate::cli::sim::parse_duration;
+use crate::rtapp::capture::{Book, Recorded, Session};
+use crate::rtapp::live::kernel;
+use crate::sim::time::{Ns, SECOND};
+
+/// The buffer holds tens of thousands of records: this is often enough.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Seconds, or a time with a unit.
+pub fn parse_seconds(text: &str) -> Result<Ns, String> {
+    let ns = match text.parse::<f64>() {
+        Ok(seconds) => (seconds * 1e9).round() as Ns,
+        Err(_) => parse_duration(text)?,
+    };
+    match (SECOND / 10..=24 * 3600 * SECOND).contains(&ns) {
+        true => Ok(ns),
+        false => Err("between 0.1 s and a day can be recorded".into()),
+    }
+}
+
+/// Records for so long, or until told to stop, and writes the file.
+pub fn run(asked: Ns, out: &Path, stop: &AtomicBool) -> Result<()> {
+    let ending = out.extension().and_then(|ending| ending.to_str());
+    ensure!(
+        matches!(ending, Some("json" | "toml")),
+        "{}: the name must end in .json or .toml",
+        out.display()
+    );
+    let folder = out.parent().filter(|f| !f.as_os_str().is_empty());
+    ensure!(
+        folder.is_none_or(Path::is_dir),
+        "there is no directory for {}",
+        out.display()
+    );
+    let scheduler = kernel::Loaded::now().name();
+    let mut storage = MaybeUninit::uninit();
+    let mut recorder = Recorder::start(None, &mut storage)?;
+    let start = recorder.start_ns;
+    let mut book = Book::new(start);
+    while !stop.load(Ordering::Relaxed) {
+        let passed = crate::agent::recorder::now_ns() - start;
+        if passed >= asked {
+            break;
+        }
+        std::thread::sleep(LOOK_EVERY.min(Duration::from_nanos(asked - passed)));
+        recorder.drain()?.iter().for_each(|record| book.add(record));
+    }
+    let (rest, end, lost) = recorder.finish()?;
+    rest.iter().for_each(|record| book.add(record));
+    let after = kernel::Loaded::now().name();
+    let session = Session {
+        kernel: kernel::release(),
+        scheduler: match after == scheduler {
+            true => scheduler,
+            false => format!("{scheduler}, then {after}"),
+        },
+        cores: kernel::online_cpus()?.len(),
+        asked,
+        lasted: (end - start).max(1),
+        lost,
+    };
+    let recorded = Recorded::of(&book.into_diaries(), &session)
+        .context("nothing ran on this machine in that time")?;
+    recorded.set.check()?;
+    recorded.set.save(out)?;
+    println!("{}: {}", out.display(), recorded.set.name);
+    Ok(())
+}
