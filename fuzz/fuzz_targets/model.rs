@@ -15,7 +15,8 @@ fuzz_target!(|file: &[u8]| {
     };
     assert!(model.weights().values().iter().all(|w| w.is_finite()));
     let again = Model::from_onnx(&model.to_onnx(GraphKind::Multiset));
-    assert_eq!(again.expect("its own file"), model);
+    let again = again.expect("its own file");
+    assert!(again.tokenizer() == model.tokenizer() && again.weights() == model.weights());
     let tokenizer = model.tokenizer();
     let tokens: Vec<_> = (0..tokenizer.vocabulary().min(16))
         .map(|index| tokenizer.token_at(index))

@@ -89,6 +89,7 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(model) = Model::from_onnx(&file) {
         assert!(model.shape().fits(model.tokenizer()));
         let again = Model::from_onnx(&model.to_onnx(GraphKind::Multiset));
-        assert_eq!(again.expect("its own file"), model);
+        let again = again.expect("its own file");
+        assert!(again.tokenizer() == model.tokenizer() && again.weights() == model.weights());
     }
 });

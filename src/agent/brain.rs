@@ -373,7 +373,8 @@ mod tests {
         assert_eq!(values.len(), cells);
         // Less slack is more urgent, as long as there is some.
         let value = |slack| {
-            let wanted = |(cell, _): &&(Cell, i16)| (cell.class, cell.slack, cell.work) == (0, slack, 6);
+            let wanted =
+                |(cell, _): &&(Cell, i16)| (cell.class, cell.slack, cell.work) == (0, slack, 6);
             values.iter().find(wanted).unwrap().1
         };
         assert!(value(10) > value(30), "{} {}", value(10), value(30));

@@ -83,7 +83,9 @@ impl Record {
         // of integers, and read_unaligned needs no alignment.
         let raw: intf::temponet_record = unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) };
         let time = |ns: u64| (ns <= LATEST_NS).then_some(ns as i64);
-        let cpu = CpuId::try_from(raw.cpu).ok().filter(|&cpu| usize::from(cpu) < MAX_CPUS);
+        let cpu = CpuId::try_from(raw.cpu)
+            .ok()
+            .filter(|&cpu| usize::from(cpu) < MAX_CPUS);
         let pinned = raw.flags & PINNED != 0;
         let gone = raw.flags & EXITED != 0 || raw.flags & DECLARED == 0;
         let period_ns = time(raw.period_ns)?;

@@ -11,6 +11,8 @@ use ort::logging::LogLevel;
 use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
 use ort::session::{Session, SessionInputValue};
 use ort::value::TensorRef;
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use thiserror::Error;
@@ -57,10 +59,13 @@ fn environment(library: &Path) -> Result<Environment, OrtError> {
         path: library.into(),
         why: error.to_string(),
     })?;
-    let builder = ort::init_from(&absolute).map_err(|error| OrtError::Library {
-        path: library.into(),
-        why: error.to_string(),
-    })?;
+    let builder = ort::init_from(&absolute)
+        .map_err(|error| error.to_string())
+        .and_then(|builder| has_api(&absolute).map(|()| builder))
+        .map_err(|why| OrtError::Library {
+            path: library.into(),
+            why,
+        })?;
     let environment = builder
         .with_name(env!("CARGO_PKG_NAME"))
         .with_telemetry(false)
@@ -68,6 +73,29 @@ fn environment(library: &Path) -> Result<Environment, OrtError> {
     environment.set_log_level(LogLevel::Error);
     *runtime = Some((library.into(), environment.clone()));
     Ok(environment)
+}
+
+/// `ort` panics where a library says that it is new enough and has no such API.
+fn has_api(library: &Path) -> Result<(), String> {
+    let name = CString::new(library.as_os_str().as_bytes()).map_err(|error| error.to_string())?;
+    // SAFETY: C strings; the entry point is of the type that ONNX Runtime's header says,
+    // and what it points to lives as long as the library, which nobody closes.
+    unsafe {
+        let handle = libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
+        if handle.is_null() {
+            return Err("it cannot be opened".into());
+        }
+        let entry = libc::dlsym(handle, c"OrtGetApiBase".as_ptr());
+        if entry.is_null() {
+            return Err("it has no OrtGetApiBase".into());
+        }
+        type Entry = unsafe extern "C" fn() -> *const ort::sys::OrtApiBase;
+        let base = std::mem::transmute::<*mut libc::c_void, Entry>(entry)();
+        if base.is_null() || ((*base).GetApi)(ort::MINOR_VERSION).is_null() {
+            return Err(format!("it has no API of version {}", ort::MINOR_VERSION));
+        }
+    }
+    Ok(())
 }
 
 impl Ort {

@@ -30,7 +30,7 @@ MAPS_GROWTH=1.5
 wait_bound_ms() {
     local hz
     hz=$(sed -n 's/^CONFIG_HZ=//p' "/boot/config-$(uname -r)")
-    awk -v n="$1" -v hz="$hz" 'BEGIN { b = 3 * n * 1000 / hz; print b > 4000 ? b : 4000 }'
+    awk -v n="$1" -v hz="$hz" 'BEGIN { b = 3 * n * 1000 / hz; print (b > 4000 ? b : 4000) }'
 }
 
 say() { printf '  %s\n' "$*"; }
@@ -175,9 +175,9 @@ measure_host() {
     host_stall_ms=0 host_share=1
     for name in "${!sentinels[@]}"; do
         [[ $name == control* ]] || continue
-        host_stall_ms=$(awk -v a="$host_stall_ms" -v b="$(value "/tmp/sentinel-$name" worst_us)" 'BEGIN { b = int(b / 1000); print a > b ? a : b }')
+        host_stall_ms=$(awk -v a="$host_stall_ms" -v b="$(value "/tmp/sentinel-$name" worst_us)" 'BEGIN { b = int(b / 1000); print (a > b ? a : b) }')
         share=$(on_time "$name")
-        host_share=$(awk -v a="$host_share" -v b="$share" 'BEGIN { print a < b ? a : b }')
+        host_share=$(awk -v a="$host_share" -v b="$share" 'BEGIN { print (a < b ? a : b) }')
     done
     # A wait of seconds may meet the longest stall at both ends.
     WAIT_BOUND_MS=$((${WAIT_BOUND_MS%.*} + 2 * host_stall_ms))

@@ -11,7 +11,8 @@ own=$!
 limited() {
     local list=-all name
     for name; do list+=,+$name; done
-    prefix=(setpriv "--bounding-set=$list" '--inh-caps=-all')
+    # LimitMEMLOCK= of the unit, so that locking memory takes no capability.
+    prefix=(prlimit --memlock=unlimited:unlimited setpriv "--bounding-set=$list" '--inh-caps=-all')
 }
 
 # works: it loads, schedules, and takes a declaration of another user.
@@ -30,7 +31,9 @@ works() {
 
 read -ra names <<<"$granted"
 limited "${names[@]}"
+grep -q '^LimitMEMLOCK=infinity' /stress/scx_temponet.service || fail "the unit does not let it lock its memory"
 works || fail "does not work with $granted: $(tail -n 3 "$SCHEDULER_LOG")"
+! grep -q 'cannot lock' "$SCHEDULER_LOG" || fail "memory cannot be locked with $granted"
 say "works with $granted"
 for without in "${names[@]}"; do
     rest=()
