@@ -33,9 +33,11 @@ examples() {
 agreement() {
     periodic /tmp/0.70.json 6 10/40 15/60 20/100
     periodic /tmp/0.90.json 6 12/40 18/60 30/100
-    periodic /tmp/1.25.json 6 17/40 27/60 38/100
+    # Overload whose two cheaper threads need 0.88 of the CPU, and 0.66 of it.
+    periodic /tmp/1.25-tight.json 6 17/40 27/60 38/100
+    periodic /tmp/1.25-roomy.json 6 13/40 20/60 59/100
     local load
-    for load in 0.70 0.90 1.25; do
+    for load in 0.70 0.90 1.25-tight 1.25-roomy; do
         scx_temponet replay "/tmp/$load.json" --live --against edf --cores 1 --policy edf,mh --json >"/out/$load.json"
     done
 }
