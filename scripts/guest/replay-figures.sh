@@ -52,14 +52,16 @@ counted() {
 }
 
 recording() {
-    periodic /tmp/load.json $((seconds + 60)) 1/40 2/60 3/100
+    periodic /tmp/load.json $((seconds + 120)) 1/40 2/60 3/100
     sed -i 's/"calibration": "CPU0"/"calibration": "CPU0", "log_size": 0/' /tmp/load.json
     rt-app /tmp/load.json >/dev/null 2>&1 &
-    stress-ng --quiet --cpu 1 --cpu-load 5 --timer 1 --timer-freq 20 --timeout $((seconds + 60))s &
-    sleep 5
+    stress-ng --quiet --cpu 1 --cpu-load 5 --timer 1 --timer-freq 20 --timeout $((seconds + 120))s &
+    # It calibrates first.
+    until grep -qx t100 /proc/[0-9]*/task/[0-9]*/comm 2>/dev/null; do sleep 1; done
+    sleep 2
     counted >/out/before
     cut -d' ' -f1 /proc/uptime >/out/from
-    scx_temponet replay --record "$seconds" /out/recording.json
+    scx_temponet replay --record "$seconds" --json /out/recording.json >/out/measured
     cut -d' ' -f1 /proc/uptime >/out/to
     counted >/out/after
     kill %1 %2
