@@ -11,7 +11,7 @@ import sys
 AGREEMENT_POINTS = 2.0
 RECORDING_SHARE = 0.05
 # Who uses less of a CPU is not compared: a share of next to nothing is noise.
-LEAST_CPUS = 0.001
+LEAST_CPUS = 0.0002
 
 
 def examples(folder):
@@ -38,17 +38,17 @@ def examples(folder):
 
 def agreement(folder):
     good = True
-    print("   U  live edf %  simulated edf %  simulated mh %  points apart")
-    for load in ("0.70", "0.90", "1.25"):
+    print("U           live edf %  simulated edf %  simulated mh %  points apart")
+    for load in ("0.70", "0.90", "1.25-tight", "1.25-roomy"):
         result = json.loads((folder / f"{load}.json").read_text())
         compliance = {s["scheduler"]: 100 * s["compliance"] for s in result["schedulers"]}
         # Up to U = 1 both simulated policies are EDF. Beyond, the kernel's edf gives up
         # jobs by Moore and Hodgson's rule, and so does mh.
-        counterpart = compliance["edf (sim)"] if float(load) <= 1 else compliance["mh (sim)"]
+        counterpart = compliance["edf (sim)"] if float(load[:4]) <= 1 else compliance["mh (sim)"]
         apart = abs(compliance["edf"] - counterpart)
         good &= apart <= AGREEMENT_POINTS
         print(
-            f"{load}  {compliance['edf']:10.2f}  {compliance['edf (sim)']:15.2f}"
+            f"{load:10}  {compliance['edf']:10.2f}  {compliance['edf (sim)']:15.2f}"
             f"  {compliance['mh (sim)']:14.2f}  {apart:12.2f}"
         )
     return good
@@ -63,26 +63,30 @@ def counts(path):
 def recording(folder, program):
     before, after = counts(folder / "before"), counts(folder / "after")
     span = float((folder / "to").read_text()) - float((folder / "from").read_text())
-    file = folder / "recording.json"
+    measured = json.loads((folder / "measured").read_text())
     done = subprocess.run(
-        [program, "replay", file, "--policy", "edf", "--json"], check=True, capture_output=True, text=True
+        [program, "replay", folder / "recording.json", "--policy", "edf", "--json"],
+        check=True,
+        capture_output=True,
+        text=True,
     )
-    result = json.loads(done.stdout)
-    print(json.loads(file.read_text())["name"])
-    print(f"{'task':24} {'counted':>9} {'replayed':>9} {'apart %':>8}")
+    replayed = {t["name"]: t["cpus_used"] for t in json.loads(done.stdout)["schedulers"][0]["tasks"]}
+    print(measured["name"])
+    # The kernel counts from the wake-up on where it wakes an idle CPU, the recorder from
+    # the switch: some microseconds a job, which shows where jobs are that short.
+    print(f"{'task':24} {'recorded':>9} {'replayed':>9} {'apart %':>8} {'kernel':>9}")
     good, compared = True, 0
-    for task in result["schedulers"][0]["tasks"]:
-        tid = task["name"].rsplit("-", 1)[-1]
-        if tid not in before or tid not in after:
+    for task in measured["tasks"]:
+        name, recorded = task["name"], task["cpus_used"]
+        if recorded < LEAST_CPUS:
             continue
-        counted = (after[tid] - before[tid]) / span
-        if counted < LEAST_CPUS:
-            continue
-        apart = task["cpus_used"] / counted - 1
+        tid = name.rsplit("-", 1)[-1]
+        kernel = f"{(after[tid] - before[tid]) / span:9.4f}" if tid in before and tid in after else "-"
+        apart = replayed[name] / recorded - 1
         good &= abs(apart) <= RECORDING_SHARE
         compared += 1
-        print(f"{task['name']:24} {counted:9.4f} {task['cpus_used']:9.4f} {100 * apart:8.2f}")
-    # Four threads of rt-app's and at least two of stress-ng's were there.
+        print(f"{name:24} {recorded:9.4f} {replayed[name]:9.4f} {100 * apart:8.2f} {kernel:>9}")
+    # Three threads of rt-app's and one of stress-ng's at least.
     return good and compared >= 4
 
 

@@ -33,9 +33,11 @@ examples() {
 agreement() {
     periodic /tmp/0.70.json 6 10/40 15/60 20/100
     periodic /tmp/0.90.json 6 12/40 18/60 30/100
-    periodic /tmp/1.25.json 6 17/40 27/60 38/100
+    # Overload whose two cheaper threads need 0.88 of the CPU, and 0.66 of it.
+    periodic /tmp/1.25-tight.json 6 17/40 27/60 38/100
+    periodic /tmp/1.25-roomy.json 6 13/40 20/60 59/100
     local load
-    for load in 0.70 0.90 1.25; do
+    for load in 0.70 0.90 1.25-tight 1.25-roomy; do
         scx_temponet replay "/tmp/$load.json" --live --against edf --cores 1 --policy edf,mh --json >"/out/$load.json"
     done
 }
@@ -50,14 +52,16 @@ counted() {
 }
 
 recording() {
-    periodic /tmp/load.json $((seconds + 60)) 1/40 2/60 3/100
+    periodic /tmp/load.json $((seconds + 120)) 1/40 2/60 3/100
     sed -i 's/"calibration": "CPU0"/"calibration": "CPU0", "log_size": 0/' /tmp/load.json
     rt-app /tmp/load.json >/dev/null 2>&1 &
-    stress-ng --quiet --cpu 1 --cpu-load 5 --timer 1 --timer-freq 20 --timeout $((seconds + 60))s &
-    sleep 5
+    stress-ng --quiet --cpu 1 --cpu-load 5 --timer 1 --timer-freq 20 --timeout $((seconds + 120))s &
+    # It calibrates first.
+    until grep -qx t100 /proc/[0-9]*/task/[0-9]*/comm 2>/dev/null; do sleep 1; done
+    sleep 2
     counted >/out/before
     cut -d' ' -f1 /proc/uptime >/out/from
-    scx_temponet replay --record "$seconds" /out/recording.json
+    scx_temponet replay --record "$seconds" --json /out/recording.json >/out/measured
     cut -d' ' -f1 /proc/uptime >/out/to
     counted >/out/after
     kill %1 %2

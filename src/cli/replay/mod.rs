@@ -158,7 +158,7 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
             "--record writes one file, and {} are named",
             args.inputs.len()
         );
-        record::run(asked, &args.inputs[0], &stop)?;
+        record::run(asked, &args.inputs[0], args.json, &stop)?;
         return Ok(ExitCode::SUCCESS);
     }
     match replay(args, &stop) {

@@ -1,5 +1,6 @@
 //! `replay --record`: what runs on this machine, as a task set.
 
+use std::io::Write as _;
 use std::mem::MaybeUninit;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +30,7 @@ pub fn parse_seconds(text: &str) -> Result<Ns, String> {
 }
 
 /// Records for so long, or until told to stop, and writes the file.
-pub fn run(asked: Ns, out: &Path, stop: &AtomicBool) -> Result<()> {
+pub fn run(asked: Ns, out: &Path, json: bool, stop: &AtomicBool) -> Result<()> {
     let ending = out.extension().and_then(|ending| ending.to_str());
     ensure!(
         matches!(ending, Some("json" | "toml")),
@@ -73,6 +74,28 @@ pub fn run(asked: Ns, out: &Path, stop: &AtomicBool) -> Result<()> {
         .context("nothing ran on this machine in that time")?;
     recorded.set.check()?;
     recorded.set.save(out)?;
-    println!("{}: {}", out.display(), recorded.set.name);
+    let name = &recorded.set.name;
+    let said = match json {
+        true => figures(&recorded).to_string(),
+        false => format!("{}: {name}", out.display()),
+    };
+    // A closed pipe is no error worth a word.
+    let _ = writeln!(std::io::stdout(), "{said}");
     Ok(())
+}
+
+/// What was measured of every task, before it became part of a set.
+fn figures(recorded: &Recorded) -> serde_json::Value {
+    let horizon = recorded.set.horizon_ns;
+    let tasks = recorded.set.tasks.iter().zip(&recorded.measured);
+    let tasks = tasks.map(|(task, &run)| {
+        serde_json::json!({ "name": task.name, "cpus_used": run as f64 / horizon as f64 })
+    });
+    serde_json::json!({
+        "version": 1,
+        "name": recorded.set.name,
+        "cores": recorded.set.cores,
+        "horizon_ms": crate::sim::time::to_ms(horizon),
+        "tasks": tasks.collect::<Vec<_>>(),
+    })
 }

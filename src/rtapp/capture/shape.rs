@@ -41,6 +41,8 @@ pub struct Session {
 #[derive(Clone, Debug)]
 pub struct Recorded {
     pub set: TaskSet,
+    /// By task: time on CPUs as it was measured, before anything was made of it.
+    pub measured: Vec<Ns>,
     pub periodic: usize,
     pub hogs: usize,
     pub traces: usize,
@@ -62,6 +64,7 @@ impl Recorded {
                 modes: Vec::new(),
                 tasks: Vec::new(),
             },
+            measured: Vec::new(),
             periodic: 0,
             hogs: 0,
             traces: 0,
@@ -76,6 +79,8 @@ impl Recorded {
             };
             let task = trace(name, &jobs(&pieces), session.lasted);
             recorded.set.tasks.push(task);
+            let run = pieces.iter().map(|piece| piece.run).sum();
+            recorded.measured.push(run);
             recorded.traces += 1;
         }
         if recorded.set.tasks.is_empty() {
@@ -101,6 +106,7 @@ impl Recorded {
             trace(name, &jobs, lasted)
         };
         self.set.tasks.push(task);
+        self.measured.push(diary.run());
     }
 }
 
@@ -351,6 +357,7 @@ mod tests {
             task.period_ns
         );
         assert_eq!(task.wcet_ns, 4_900_000);
+        assert_eq!(recorded.measured, [done]);
         let simulated = work(&recorded.set, 0) as f64 / done as f64;
         assert!((0.97..1.03).contains(&simulated), "{simulated}");
         recorded.set.check().unwrap();
