@@ -193,7 +193,9 @@ impl AgentTotals {
             backend,
             provider,
             model,
-        } = identity.map(|identity| identity.clone()).unwrap_or_default();
+        } = identity
+            .map(|identity| identity.clone())
+            .unwrap_or_default();
         let flag = |flag: &AtomicBool| u64::from(flag.load(Ordering::Relaxed));
         totals.now = AgentMetrics {
             backend,

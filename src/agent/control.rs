@@ -371,7 +371,9 @@ impl Control {
         // It will land when it is made: that is the situation it has to fit.
         let effect = made + self.rounds.decision_ns;
         let cpus = self.settings.cpus;
-        let situation = self.mirror.situation(effect, interval.max(LOOK_AGAIN), cpus);
+        let situation = self
+            .mirror
+            .situation(effect, interval.max(LOOK_AGAIN), cpus);
         let hold = situation.hold_ns;
         let decision = self.brain.decide(&situation);
 
@@ -392,8 +394,12 @@ impl Control {
             0
         };
         self.board.free_until(free);
-        self.gauges.feasible.store(verdict.feasible, Ordering::Relaxed);
-        self.gauges.overloaded.store(verdict.overloaded, Ordering::Relaxed);
+        self.gauges
+            .feasible
+            .store(verdict.feasible, Ordering::Relaxed);
+        self.gauges
+            .overloaded
+            .store(verdict.overloaded, Ordering::Relaxed);
         self.gauges.burst.store(decision.burst, Ordering::Relaxed);
         let contended = self.mirror.pending() > cpus.count();
 
@@ -407,7 +413,11 @@ impl Control {
             }
         }
         // Where all fit, whoever is late catches up soonest in front.
-        let keep = if given_up > 0 { Verdict::MakeWay } else { Verdict::Keep };
+        let keep = if given_up > 0 {
+            Verdict::MakeWay
+        } else {
+            Verdict::Keep
+        };
         for (place, task) in self.mirror.upcoming_tasks().enumerate() {
             let kept = self.brain.keeps_task(place);
             let verdict = if kept { keep } else { Verdict::GiveUp };
@@ -425,13 +435,15 @@ impl Control {
 
         let done = monotonic();
         self.board.heartbeat(self.mirror.kernel_time(done));
-        self.board.ring_after(self.mirror.kernel_time(done + interval));
+        self.board
+            .ring_after(self.mirror.kernel_time(done + interval));
         Gauges::add(&self.gauges.decisions, 1);
         Gauges::set(&self.gauges.given_up, given_up);
         Gauges::set(&self.gauges.tasks, self.mirror.tasks().len() as u64);
         Gauges::set(&self.gauges.interval_ns, interval as u64);
         self.gauges.latency.note(done - began);
-        self.rounds.decision_ns += (self.mirror.kernel_time(done) - made - self.rounds.decision_ns) / 8;
+        self.rounds.decision_ns +=
+            (self.mirror.kernel_time(done) - made - self.rounds.decision_ns) / 8;
         self.rounds.decided_at = done;
         self.rounds.contended = contended;
         self.rounds.heard = false;
@@ -486,8 +498,13 @@ impl Control {
         }
         for _ in 0..64 {
             let pid = (draw() % 2000) as u32;
-            let verdict = if draw() % 2 == 0 { Verdict::Keep } else { Verdict::GiveUp };
-            self.board.judge(pid, verdict, now.wrapping_add(draw() as i64 >> 33));
+            let verdict = if draw() % 2 == 0 {
+                Verdict::Keep
+            } else {
+                Verdict::GiveUp
+            };
+            self.board
+                .judge(pid, verdict, now.wrapping_add(draw() as i64 >> 33));
             let cell = super::board::Cell {
                 class: draw() as usize % 2,
                 slack: draw() as usize % 64,

@@ -158,7 +158,10 @@ impl<'a> Scheduler<'a> {
             .attach(Arc::new(MapStore::new(hint_map)?))
             .context("cannot carry the declared deadlines over")?;
         let gauges = Arc::new(Gauges::default());
-        let cpus = machine.cpu_order.iter().filter_map(|&cpu| CpuId::try_from(cpu).ok());
+        let cpus = machine
+            .cpu_order
+            .iter()
+            .filter_map(|&cpu| CpuId::try_from(cpu).ok());
         let cpus: CpuMask = cpus.collect();
         let agent = start_agent(&mut skel, config, cpus, &gauges)?;
         let link = scx_ops_attach!(skel, temponet_ops)?;
@@ -208,7 +211,10 @@ impl<'a> Scheduler<'a> {
     /// A model that cannot be used changes nothing.
     fn reload(&mut self) {
         let Some(agent) = &self.agent else {
-            info!("policy {:?} runs no network: nothing to reload", self.policy);
+            info!(
+                "policy {:?} runs no network: nothing to reload",
+                self.policy
+            );
             return;
         };
         match Brain::open(&self.brain, self.cpus) {

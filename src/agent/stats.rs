@@ -13,12 +13,10 @@ use scx_stats::prelude::*;
 use scx_stats_derive::{stat_doc, Stats};
 use serde::{Deserialize, Serialize};
 
+use super::agent_stats::{AgentMetrics, AgentTotals, CpuMetrics, EndangeredMetrics, Flags, Spread};
 use super::bpf::intf;
 use super::bpf::intf::temponet_offender;
 use super::bpf::types::{temponet_class_stats, temponet_cpu_stats};
-use super::agent_stats::{
-    AgentMetrics, AgentTotals, CpuMetrics, EndangeredMetrics, Flags, Spread,
-};
 
 /// Names of the classes and where the BPF half keeps their figures.
 pub(super) const CLASSES: &[(&str, usize)] = &[

@@ -18,8 +18,8 @@ use clap::{Args, ValueEnum};
 
 use self::contest::Contest;
 use self::input::Input;
-use super::out;
 use self::live::{Field, Live};
+use super::out;
 use super::schedule::add_schedule;
 use super::sim::{parse_duration, progress, MachineArgs};
 use crate::report::file::write_whole;

@@ -174,7 +174,9 @@ impl Keep {
         let by_length = self.lane_items.iter().enumerate().map(chosen);
         let (taken, worth) = by_length
             .filter(|&(taken, ..)| taken)
-            .fold((0, 0.0), |(set, sum), (_, bit, worth)| (set | bit, sum + worth));
+            .fold((0, 0.0), |(set, sum), (_, bit, worth)| {
+                (set | bit, sum + worth)
+            });
         let mut search = Search {
             items: &self.lane_items,
             best: (worth, taken),
