@@ -32,7 +32,11 @@ step "cargo build --release"
 cargo build --locked --release
 step "the page of replay in a browser"
 scripts/check-report.sh
-step "the scheduler on real kernels"
-tests/vm/run.sh
+step "the scheduler on the oldest and the newest kernel"
+tests/vm/run.sh --kernel "${KERNELS[0]}" --kernel "${KERNELS[-1]}"
+step "and, in short, on those in between"
+between=()
+for kernel in "${KERNELS[@]:1:${#KERNELS[@]}-2}"; do between+=(--kernel "$kernel"); done
+tests/vm/run.sh "${between[@]}" load hints rules shares hotplug survive agent
 step "two sockets, SMT"
 tests/vm/run.sh --kernel 6.18.15 --topology sockets=2,cores=2,threads=2 load
