@@ -57,7 +57,8 @@ pub fn write(model: &Model, kind: GraphKind) -> Vec<u8> {
     ];
     if let Some(table) = model.distilled() {
         let table = serde_json::to_string(table).expect("plain JSON");
-        metadata.push((Key::Distilled, table));
+        // Not last: a file that lost its end would pass for one without a table.
+        metadata.insert(0, (Key::Distilled, table));
     }
     let entries = metadata
         .iter()
