@@ -21,7 +21,7 @@ as_before() {
 
 # live NAME SCHEDULERS SECONDS: in the background, as $live.
 live() {
-    scx_temponet replay /tmp/workload.json --live --against "$2" --horizon "$3s" --cores 1 >"/tmp/$1.txt" 2>"/tmp/$1.err" &
+    scx_temponet replay /tmp/workload.json --live --calibration file --against "$2" --horizon "$3s" --cores 1 >"/tmp/$1.txt" 2>"/tmp/$1.err" &
     live=$!
 }
 ended() {
