@@ -68,6 +68,10 @@ run_case() {
     local options=()
     limit=$(vm_option "$case" timeout)
     limit=${limit:-300}
+    # A guest that counts instructions does not survive all that a case may do.
+    local mode=$mode own
+    own=$(vm_option "$case" mode)
+    mode=${own:-$mode}
     # A guest that counts instructions may take several seconds for one of its own.
     patience=$((limit + 120))
     [[ $mode == fast ]] || patience=$((patience * 8))

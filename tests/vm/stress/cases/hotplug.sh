@@ -1,5 +1,7 @@
 #!/bin/bash
 # CPUs go and come back in a loop under load; declarations outlive every restart.
+#: mode fast
+#: timeout 900
 . "$(dirname "$0")/../lib.sh"
 LOADS=any
 # While it restarts, the kernel's own scheduler is in charge and knows no deadlines.
@@ -17,7 +19,7 @@ while ((SECONDS < until)); do
     for state in 0 1; do
         before=$(attached)
         echo $state >"$switch"
-        wait_for 60 attached_after "$before" || fail "not loaded again after CPU $LAST_CPU went to $state"
+        wait_for 180 attached_after "$before" || fail "not loaded again after CPU $LAST_CPU went to $state"
     done
     rounds=$((rounds + 1))
 done
