@@ -42,12 +42,13 @@ done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# in_guest PART LIMIT [ADD]...: runs guest/replay-figures.sh's part; its files come to $work/PART.
+# in_guest PART CPUS LIMIT [ADD]...: runs guest/replay-figures.sh's part; its files come to
+# $work/PART.
 in_guest() {
-    local part=$1 limit=$2 add adds=()
-    shift 2
+    local part=$1 cpus=$2 limit=$3 add adds=()
+    shift 3
     for add in "$@"; do adds+=(--add "$add"); done
-    "$REPO/scripts/vm" --mode icount --kernel "$kernel" --cpus 2 --timeout "$limit" --program "$program" \
+    "$REPO/scripts/vm" --mode icount --kernel "$kernel" --cpus "$cpus" --timeout "$limit" --program "$program" \
         --out "$work/$part" --add "$REPO/scripts/guest/replay-figures.sh:/plan/figures.sh" \
         ${adds[@]+"${adds[@]}"} -- bash /plan/figures.sh "$part" "$seconds"
 }
@@ -56,9 +57,10 @@ failed=0
 for part in "$@"; do
     printf '== %s (Linux %s)\n' "$part" "$kernel"
     case $part in
-        examples) in_guest examples 3600 /usr/share/doc/rt-app/examples:/plan/examples ;;
-        agreement) in_guest agreement 3600 ;;
-        recording) in_guest recording $((1800 + 10 * seconds)) ;;
+        # One of them names CPUs that two would not have.
+        examples) in_guest examples 4 3600 /usr/share/doc/rt-app/examples:/plan/examples ;;
+        agreement) in_guest agreement 2 3600 ;;
+        recording) in_guest recording 2 $((1800 + 10 * seconds)) ;;
     esac
     if [[ -n $keep ]]; then
         mkdir -p "$keep"
