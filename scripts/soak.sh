@@ -50,8 +50,8 @@ soak() {
     trap "kill $guest 2>/dev/null; exit 143" TERM
     wait $guest || status=$?
     printf '== kernel %s, %s minutes, policy %s: %s\n' "$1" "$minutes" "$policy" "$( ((status)) && echo FAILED || echo held)"
-    cat "$folder/figures" "$folder/memory" 2>/dev/null | sed 's/^/   /'
-    if ((status)); then tail -n 15 "$folder/log" "$folder/vm" 2>/dev/null | sed 's/^/   /'; fi
+    { cat "$folder/figures" "$folder/memory" 2>/dev/null || true; } | sed 's/^/   /'
+    if ((status)); then { tail -n 15 "$folder/log" "$folder/vm" 2>/dev/null || true; } | sed 's/^/   /'; fi
     echo "$status" >"$folder/status"
 }
 

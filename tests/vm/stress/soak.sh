@@ -24,13 +24,14 @@ spin "$CPUS" nice -n 10
 for ((minute = 1; minute <= MINUTES; minute++)); do
     started=$SECONDS
     # Somebody comes, declares, works for a while and goes.
-    "${as_nobody[@]}" timeout 45 sentinel "/tmp/visitor" 50 2000 &
+    "${as_nobody[@]}" sentinel /tmp/visitor 50 2000 &
     visitor=$!
-    sleep 0.5
-    worker=$(pgrep -n -x sentinel)
-    "${as_nobody[@]}" scx_temponet hint --runtime 5ms --period 50ms --pid "$worker" || fail "minute $minute: the declaration was refused"
+    is_there() { grep -qx sentinel "/proc/$visitor/comm"; }
+    wait_for 10 is_there || fail "minute $minute: the visitor did not come"
+    "${as_nobody[@]}" scx_temponet hint --runtime 5ms --period 50ms --pid $visitor || fail "minute $minute: the declaration was refused"
     round "$minute" || fail "minute $minute: the load ended with status $?"
-    wait $visitor || true
+    kill $visitor
+    reap $visitor
     check_loaded
     ((SECONDS - started >= 60)) || sleep $((60 - (SECONDS - started)))
     if ((minute % 10 == 0 || minute == MINUTES)); then

@@ -8,8 +8,9 @@ WAIT_BOUND_MS=$(wait_bound_ms $((CROWD / CPUS)))
 begin
 stress-ng --quiet --cpu $CROWD --cpu-method int64 &
 crowd=$!
-there() { (($(pgrep -c stress-ng) > CROWD)); }
-wait_for 300 there || fail "only $(pgrep -c stress-ng) tasks came to be"
+here() { cat /proc/[0-9]*/comm 2>/dev/null | grep -c '^stress-ng' || true; }
+all_here() { (($(here) > CROWD)); }
+wait_for 300 all_here || fail "only $(here) tasks came to be"
 sleep "$LOAD_S"
 started=$SECONDS
 timeout 120 /bin/true || fail "a newcomer starved"
