@@ -57,7 +57,11 @@ impl Spread {
     // register that holds the vector and wrote to 0xd0.
     #[inline(never)]
     fn of(now: &[u64; BUCKETS], then: &[u64; BUCKETS]) -> Spread {
-        let counts: Vec<u64> = now.iter().zip(then).map(|(n, t)| n.saturating_sub(*t)).collect();
+        let counts: Vec<u64> = now
+            .iter()
+            .zip(then)
+            .map(|(n, t)| n.saturating_sub(*t))
+            .collect();
         Spread {
             p50: percentile_us(&counts, 0.5),
             p99: percentile_us(&counts, 0.99),
