@@ -26,6 +26,8 @@ const volatile u32 cpu_dom[TN_MAX_CPUS];
 const volatile u32 cpu_order[TN_MAX_CPUS];
 const volatile u32 dom_start[TN_MAX_DOMS];
 const volatile u32 dom_len[TN_MAX_DOMS] = { 1 };
+/* In overload hopeless jobs step aside; else earliest deadline first, whatever comes. */
+const volatile u32 give_up = 1;
 const volatile u32 nr_rules;
 const volatile struct temponet_rule rules[TN_MAX_RULES];
 
@@ -167,7 +169,7 @@ static void set_drained(s32 cpu, u64 now)
  */
 static bool overloaded(s32 cpu, u64 now)
 {
-	return cpu_ctx(cpu)->late_jobs >= TN_OVERLOAD_LATE &&
+	return give_up && cpu_ctx(cpu)->late_jobs >= TN_OVERLOAD_LATE &&
 	       time_after(now, cpu_ctx(cpu)->drained_at + TN_OVERLOAD_AFTER);
 }
 

@@ -22,10 +22,10 @@ for kernel in "${KERNELS[@]}"; do scripts/kernel.sh "$kernel" >/dev/null; done
 step "cargo fmt --check"
 cargo fmt --check
 step "cargo clippy"
-cargo clippy --locked --release --all-targets -- -D warnings
+cargo clippy --locked --profile quick --all-targets -- -D warnings
 step "cargo test"
 # rt-app's own examples come with its package; without them the test says so and fails.
-RTAPP_EXAMPLES=/usr/share/doc/rt-app/examples cargo test --locked --release
+RTAPP_EXAMPLES=/usr/share/doc/rt-app/examples cargo test --locked --profile quick
 step "ONNX files"
 scripts/check-onnx.sh
 step "cargo build --release"

@@ -10,7 +10,8 @@ schedulers:
   deadline         SCHED_DEADLINE as the kernel comes, so it may refuse the set
   deadline-forced  the same with admission control switched off
   edf              scx_temponet --policy edf, deadlines declared
-  edf-nohints      the same with estimates only
+  plain-edf        the same with nobody given up in overload
+  edf-nohints      edf with estimates only
   distilled        scx_temponet --policy distilled, deadlines declared
   temponet         scx_temponet --policy temponet through ONNX Runtime, likewise
   temponet-native  the same with the built-in backend
@@ -47,6 +48,7 @@ SCHEDULERS = {
     # In overload the BPF half gives jobs up by Moore and Hodgson's rule, so
     # plain EDF is not what it is like.
     "edf": own("edf", "mh"),
+    "plain-edf": own("plain-edf", "edf"),
     "edf-nohints": Scheduler(launch="scx_temponet --policy edf"),
     "distilled": own("distilled", "distilled-shield"),
     "temponet": own("temponet", "temponet", infers=True, runtime=True),

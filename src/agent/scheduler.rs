@@ -38,6 +38,8 @@ pub enum Policy {
     Distilled,
     /// Earliest deadline first, hopeless jobs aside, in the kernel alone
     Edf,
+    /// Earliest deadline first and nothing else: in overload everybody is late
+    PlainEdf,
 }
 
 impl Policy {
@@ -45,7 +47,7 @@ impl Policy {
         match self {
             Policy::Temponet => intf::temponet_level_TN_LEVEL_AGENT,
             Policy::Distilled => intf::temponet_level_TN_LEVEL_DISTILLED,
-            Policy::Edf => intf::temponet_level_TN_LEVEL_EDF,
+            Policy::Edf | Policy::PlainEdf => intf::temponet_level_TN_LEVEL_EDF,
         }
     }
 }
@@ -139,6 +141,7 @@ impl<'a> Scheduler<'a> {
         rodata.dom_len[..machine.dom_len.len()].copy_from_slice(&machine.dom_len);
 
         rodata.best_level = config.policy.level();
+        rodata.give_up = (config.policy != Policy::PlainEdf).into();
         rodata.lose_permille = config.lose_permille;
         if config.policy == Policy::Temponet {
             rodata.agent_tgid = std::process::id();
@@ -259,7 +262,7 @@ fn start_agent(
     cpus: CpuMask,
     gauges: &Arc<Gauges>,
 ) -> Result<Option<Agent>> {
-    if config.policy == Policy::Edf {
+    if matches!(config.policy, Policy::Edf | Policy::PlainEdf) {
         return Ok(None);
     }
     let board = Board::map(&skel.maps.data_board).context("cannot map the board")?;

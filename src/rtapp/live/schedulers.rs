@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{bail, Result};
 
 /// Policies of our own scheduler, as `--policy` names them.
-const OWN: [&str; 3] = ["edf", "temponet", "distilled"];
+const OWN: [&str; 4] = ["edf", "plain-edf", "temponet", "distilled"];
 /// The same without declared deadlines.
 const NO_HINTS: &str = "-nohints";
 
@@ -49,7 +49,7 @@ impl Entrant {
             peer if peer.starts_with("scx_") && peer.chars().all(plain) => Kind::Peer(peer.into()),
             _ => bail!(
                 "there is no scheduler {name:?} to run against; there are as-is, eevdf, fifo-rm, \
-                 deadline, edf, temponet and distilled (also with -nohints), and every installed \
+                 deadline, edf, plain-edf, temponet and distilled (also with -nohints), and every installed \
                  scx_NAME"
             ),
         };
@@ -70,7 +70,7 @@ impl Entrant {
 
     /// Whether a network decides.
     pub fn wants_model(&self) -> bool {
-        matches!(&self.kind, Kind::Own { policy, .. } if policy != "edf")
+        matches!(&self.kind, Kind::Own { policy, .. } if !policy.ends_with("edf"))
     }
 
     /// How its program is started; nothing for the kernel's own.
