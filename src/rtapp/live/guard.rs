@@ -119,6 +119,8 @@ impl Program {
                 if libc::getppid() as u32 != parent {
                     libc::raise(libc::SIGKILL);
                 }
+                // A shell that starts us in the background has it ignored.
+                libc::signal(libc::SIGINT, libc::SIG_DFL);
                 if let Some(cpus) = &cpus {
                     if libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), cpus) != 0 {
                         return Err(io::Error::last_os_error());
