@@ -335,7 +335,13 @@ fn what_cannot_run_live_is_refused_before_anything_starts() {
 fn a_guest_needs_a_checkout() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("scx_temponet");
-    std::fs::copy(env!("CARGO_BIN_EXE_scx_temponet"), &program).unwrap();
+    // Copied by another process: a test that forks while this one holds the file open for
+    // writing would keep it from being executed.
+    let copied = Command::new("cp")
+        .arg(env!("CARGO_BIN_EXE_scx_temponet"))
+        .arg(&program)
+        .status();
+    assert!(copied.unwrap().success());
     let workload = std::path::absolute(ONE_CPU).unwrap();
     let out = Command::new(&program)
         .current_dir(folder.path())
