@@ -42,6 +42,15 @@ static s64 slack(const struct task_ctx *tctx, u64 now)
 	return (s64)(tctx->deadline_at - now - remaining(tctx));
 }
 
+/* When the first job behind this late one must begin that can still be on time. */
+static u64 make_way(const struct task_ctx *tctx, u64 now)
+{
+	u64 period = MAX(tctx->period_ns, 1), behind = since(now + remaining(tctx), tctx->deadline_at);
+	u64 next_due = tctx->deadline_at + (behind / period + 1) * period;
+
+	return next_due - MIN(job_cost(tctx), period);
+}
+
 /* Where a task stands now, and by which time it is ordered there. */
 static u32 task_tier(struct task_ctx *tctx, s32 cpu, u64 now)
 {
@@ -77,9 +86,10 @@ static u32 task_tier(struct task_ctx *tctx, s32 cpu, u64 now)
 	case TN_VERDICT_GIVE_UP:
 		return TN_LATE;
 	case TN_VERDICT_MAKE_WAY:
-		/* Late already: what is left is done for the next job's sake. */
+		/* Late already: what is left is done for the sake of the next job
+		 * that can still be on time. */
 		if (slack(tctx, now) < 0)
-			tctx->due_at += tctx->period_ns - MIN(job_cost(tctx), tctx->period_ns);
+			tctx->due_at = make_way(tctx, now);
 		return TN_DECLARED;
 	case TN_VERDICT_KEEP:
 		return TN_DECLARED;

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender, TryRecvError};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use libbpf_rs::{Iter, Link, MapHandle, RingBufferBuilder};
@@ -56,7 +57,7 @@ pub struct Settings {
     /// For tests: publish nonsense, or nothing.
     pub misbehave: Misbehaviour,
     /// For tests: compare the mirror with the truth so often.
-    pub resync_every: Option<std::time::Duration>,
+    pub resync_every: Option<Duration>,
 }
 
 /// How an agent can go wrong, for the tests that let it.
@@ -231,7 +232,7 @@ impl Control {
             }
             self.take_new_brain();
             if self.settings.misbehave == Misbehaviour::Deaf {
-                std::thread::sleep(std::time::Duration::from_millis(1500));
+                std::thread::sleep(Duration::from_millis(1500));
             }
             let drain = |control: &mut Control| loop {
                 let read = ring.consume_raw_n(Inbox::ROOM);
@@ -331,7 +332,15 @@ impl Control {
             warn!("cannot read how the tasks stand: {e}");
             return;
         }
-        drain(self);
+        // A CPU changes a task before it tells of it, so the truth may run ahead of the
+        // ring, by as long as an interrupt or a hypervisor holds that CPU up.
+        for pause in [0, 1, 4, 16] {
+            std::thread::sleep(Duration::from_millis(pause));
+            drain(self);
+            if !self.mirror.differs(&self.records) {
+                break;
+            }
+        }
         self.rounds.resync_wanted = false;
         let repair = self.mirror.resync(&self.records, since);
         Gauges::add(&self.gauges.resyncs, 1);

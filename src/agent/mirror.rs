@@ -108,6 +108,15 @@ impl Mirror {
         }
     }
 
+    /// Would [`Mirror::resync`] mend or add a task?
+    pub fn differs(&self, truth: &[Record]) -> bool {
+        truth.iter().filter(|record| !record.gone).any(|record| {
+            let known = self.place_of.get(&record.pid).map(|&at| &self.tasks[at]);
+            let at_ns = record.monotonic_ns + self.offset_ns;
+            known.is_none_or(|known| at_ns >= known.at_ns && known.disagrees(record))
+        })
+    }
+
     /// Puts everything right by the kernel's truth, all declared tasks of which were
     /// read after the moment `since_ns` (monotonic), and says what was not.
     pub fn resync(&mut self, truth: &[Record], since_ns: i64) -> Repair {
@@ -289,6 +298,7 @@ impl Tracked {
             criticality: record.criticality,
             allowed: record.allowed,
             pending: None,
+            behind: 0,
         }
     }
 }
@@ -353,6 +363,8 @@ mod tests {
         heard.at_ns = 60 * MS;
         heard.monotonic_ns = 60 * MS - 100_000;
         mirror.apply(&heard);
+        assert!(mirror.differs(&[later(1), wrong]) && mirror.differs(&[later(5)]));
+        assert!(!mirror.differs(&[later(1)]));
         let repair = mirror.resync(&[later(1), wrong, later(5)], 45 * MS);
         assert_eq!(
             repair,

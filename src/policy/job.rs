@@ -80,6 +80,9 @@ pub struct Upcoming {
     pub allowed: CpuMask,
     /// Its job among the pending, if it has one.
     pub pending: Option<u32>,
+    /// Jobs behind that one that will be late whatever anybody does, and still have
+    /// to be done before it is on time again.
+    pub behind: u32,
 }
 
 impl Upcoming {
@@ -96,6 +99,7 @@ impl Upcoming {
             criticality: 0,
             allowed: CpuMask::ALL,
             pending: None,
+            behind: 0,
         }
     }
 
@@ -110,6 +114,7 @@ impl Upcoming {
         let deadline_ns = self.release_ns + hopeless * self.period_ns + self.deadline_ns;
         self.release_ns = now_ns;
         self.deadline_ns = deadline_ns - now_ns;
+        self.behind = hopeless.try_into().unwrap_or(u32::MAX);
     }
 
     pub(super) fn first_deadline_ns(&self, now_ns: i64) -> i64 {

@@ -76,6 +76,7 @@ impl Situations {
                 criticality: task.criticality,
                 allowed: CpuMask::ALL,
                 pending: None,
+                behind: 0,
             });
         }
     }
@@ -119,6 +120,7 @@ impl Situations {
             next.runtime_ns = estimate.runtime as i64;
             next.spread_ns = estimate.spread as i64;
             next.pending = None;
+            next.behind = 0;
         }
         for (place, job) in view.jobs.iter().enumerate() {
             let slot = self.slot_of_task[job.task as usize];

@@ -26,10 +26,10 @@ done
 [[ -x $program ]] || die "no $program: build it first (cargo build --release)"
 
 passed=0 failed=0 skipped=0
-for kernel in "${kernels[@]}"; do
-    printf '== kernel %s\n' "$kernel"
-    status=0
-    # Verdicts are shown as they come, and counted.
+# in_guest KERNEL TEST...: counts and shows verdicts as they come; the guest's status.
+in_guest() {
+    local kernel=$1 line status=0
+    shift
     while IFS= read -r line; do
         case $line in
             PASS*) passed=$((passed + 1)) ;;
@@ -43,6 +43,18 @@ for kernel in "${kernels[@]}"; do
             --add "$REPO/tests/vm/in_guest.sh:/vm/in_guest" -- /bin/bash /vm/in_guest "$@" && status=0 || status=$?
         printf 'vm-status %s\n' "$status"
     )
+    return "$status"
+}
+
+for kernel in "${kernels[@]}"; do
+    printf '== kernel %s\n' "$kernel"
+    before=("$passed" "$failed" "$skipped") status=0
+    in_guest "$kernel" "$@" || status=$?
+    if ((status == 122)); then
+        printf '== kernel %s, once more: that was the emulator\n' "$kernel"
+        passed=${before[0]} failed=${before[1]} skipped=${before[2]} status=0
+        in_guest "$kernel" "$@" || status=$?
+    fi
     if ((status)); then
         printf 'FAIL  the guest itself (status %s)\n' "$status"
         failed=$((failed + 1))

@@ -20,13 +20,17 @@ const FEW: usize = 32;
 /// By looking at no more than so many combinations, which for 16 tasks are all
 /// worth looking at.
 const LOOKS: u32 = 2000;
-/// What is kept stays until it asks for this much more than there is or
-/// something is better by as much: estimates move, and whoever comes back
-/// brings a backlog.
+/// What is kept stays until it asks for this much more than there is, or those that
+/// would come are worth so much more than those that would go: estimates move, and
+/// whoever comes back brings a backlog.
 const STICKY: f64 = 1.05;
+const WORTH_IT: f64 = 1.2;
 /// Of the spread of a task's work, this much counts as load. Chosen on sets
 /// with hidden times, from 0, 0.3 and 0.6.
 const DOUBT: f64 = 0.3;
+/// A task that is behind has to catch up within this time, beside its further jobs.
+/// One that cannot would only make others late on its way.
+const CATCH_UP_NS: f64 = 1e9;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Keep {
@@ -193,16 +197,13 @@ impl Keep {
         if self.kept.len() != self.chosen.len() || self.kept.iter().all(|&kept| kept) {
             return false;
         }
-        let sum = |set: &[bool], of: fn(&Item) -> f64| -> f64 {
-            self.items
-                .iter()
-                .filter(|item| set[item.task])
-                .map(of)
-                .sum()
-        };
-        let worth = |item: &Item| item.worth;
-        sum(&self.kept, |item| item.load) <= capacity * STICKY
-            && sum(&self.chosen, worth) <= sum(&self.kept, worth) * STICKY
+        let sum = |take: &dyn Fn(&Item) -> Option<f64>| self.items.iter().filter_map(take).sum();
+        let kept = |item: &Item| self.kept[item.task];
+        let chosen = |item: &Item| self.chosen[item.task];
+        let load: f64 = sum(&|item| kept(item).then_some(item.load));
+        let come: f64 = sum(&|item| (chosen(item) && !kept(item)).then_some(item.worth));
+        let go: f64 = sum(&|item| (kept(item) && !chosen(item)).then_some(item.worth));
+        load <= capacity * STICKY && come <= go * WORTH_IT
     }
 }
 
@@ -214,7 +215,8 @@ fn lane(task: &Upcoming, situation: &Situation<'_>) -> Option<u16> {
 
 fn load(task: &Upcoming) -> f64 {
     let spread = task.spread_ns.max(0) as f64 / task.period_ns.max(1) as f64;
-    task.utilisation() + DOUBT * spread
+    let backlog = f64::from(task.behind) * task.runtime_ns.max(0) as f64;
+    task.utilisation() + DOUBT * spread + backlog / CATCH_UP_NS
 }
 
 /// Every combination that may still beat the best, the dearest for its share last.

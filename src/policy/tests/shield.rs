@@ -397,6 +397,57 @@ fn who_was_kept_stays_while_estimates_move_a_little() {
     assert_eq!(given_up([10_000, 10_000, 10_000]), Vec::<u32>::new());
 }
 
+#[test]
+fn who_is_far_behind_is_kept_only_where_it_can_catch_up() {
+    const MS: i64 = 1_000_000;
+    // 15 of 40 ms and 23 of 60 leave a quarter of the CPU, and a job is 20 of 100.
+    let jobs = [15, 23, 20].map(|work| job(100 * MS, work * MS));
+    let given_up = |behind| {
+        let task = |(i, period): (usize, i64)| Upcoming {
+            pending: Some(i as u32),
+            behind: if i == 2 { behind } else { 0 },
+            ..Upcoming::new(MS, (period * MS, jobs[i].remaining_ns, period * MS))
+        };
+        let tasks: Vec<Upcoming> = [40, 60, 100].into_iter().enumerate().map(task).collect();
+        let mut shield = keeping();
+        shield.assess(&Situation {
+            upcoming: &tasks,
+            ..situation(&jobs, 1, 1)
+        });
+        shield.given_up().to_vec()
+    };
+    assert_eq!(given_up(2), Vec::<u32>::new());
+    assert_eq!(given_up(4), [2]);
+}
+
+#[test]
+fn a_task_that_is_worth_it_comes_back_though_many_others_are_kept() {
+    let jobs = vec![job(40, 1); 12];
+    let mut shield = keeping();
+    let mut given_up = |behind| {
+        // Ten that release much, one that costs a lot, and one that is behind for a while.
+        let task = |i: usize| match i {
+            0..10 => Upcoming::new(40_000, (40_000, 3_000, 40_000)),
+            10 => Upcoming::new(100_000, (100_000, 22_000, 100_000)),
+            _ => Upcoming::new(40_000, (40_000, 1_500, 40_000)),
+        };
+        let tasks: Vec<Upcoming> = (0..12)
+            .map(|i| Upcoming {
+                pending: Some(i as u32),
+                behind: if i == 11 { behind } else { 0 },
+                ..task(i)
+            })
+            .collect();
+        shield.assess(&Situation {
+            upcoming: &tasks,
+            ..situation(&jobs, 1, 1)
+        });
+        shield.given_up().to_vec()
+    };
+    assert_eq!(given_up(1_000_000), [11]);
+    assert_eq!(given_up(1), [10]);
+}
+
 proptest! {
     #![proptest_config(cases(300))]
     #[test]
