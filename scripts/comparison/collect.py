@@ -134,9 +134,6 @@ def agent_figures(records):
     for key, path in (("age_p99_ms", "decision_age_us"), ("latency_p99_ms", "latency_us"), ("inference_p99_ms", "inference_us")):
         seen = [number(s, "agent", path, "p99") for s in samples]
         figures[key] = max([v / 1000 for v in seen if v is not None], default=None)
-    medians = [number(s, "agent", "latency_us", "p50") for s in samples]
-    medians = [m for m in medians if m]
-    figures["latency_p50_ms"] = percentile(medians, 50) / 1000 if medians else None
     rates = [number(s, "agent", "decisions_per_s") for s in samples]
     figures["decisions_per_s"] = mean([r for r in rates if r])
     shares = [number(s, "agent", "cpu_share") for s in samples]

@@ -1,7 +1,9 @@
 """The simulator's figure for a case, as unkind as the kernel is.
 
-Late jobs go on, the work that is left is estimated from the task's past, a
-switch costs something, and what the agent decides takes effect later. The vCPUs
+Late jobs go on, the work that is left is estimated from the task's past, and a
+switch costs something. Decisions take effect at once: in the kernel nobody waits for
+one, since deadlines order those that the agent keeps until its word is there, while
+the simulator would hold up every dispatch by what a decision takes. The vCPUs
 of an icount guest share one clock: in overload all of them are busy, so each is
 taken for a core on which everything takes as many times as long as there are
 vCPUs. A vCPU that has the clock to itself for a while is faster than that.
@@ -17,8 +19,6 @@ from schedulers import scheduler_named
 from workload import HEADROOM
 
 SWITCH_COST = "10us"
-# Where the scheduler does not say how long a decision takes.
-DECISION_LATENCY_MS = 1.0
 # Nothing is given up: what `edf` of the simulator is, and no row of the kernel.
 PLAIN_EDF = "edf"
 
@@ -42,7 +42,7 @@ def task_set(options, repeat):
     return {"name": f"{options.case}.{repeat}", "cores": cores, "horizon_ns": horizon, "seed": 1, "tasks": tasks}
 
 
-def compliance(options, repeats, policies, latency_ms):
+def compliance(options, repeats, policies):
     """Share of jobs met by policy, over all repeats."""
     program = options.program or SCRIPTS.parent / "target/release/scx_temponet"
     met, jobs = dict.fromkeys(policies, 0), dict.fromkeys(policies, 0)
@@ -52,7 +52,6 @@ def compliance(options, repeats, policies, latency_ms):
             file.write_text(json.dumps(task_set(options, repeat)))
             command = [program, "sim", "--workload", file, "--policy", ",".join(policies), "--semantics", "continue"]
             command += ["--knowledge", "history", "--switch-cost", SWITCH_COST, "--json", "--threads", "1"]
-            command += ["--decision-latency", f"{round(latency_ms * 1000)}us"]
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
             for outcome in json.loads(done.stdout)["comparisons"][0]["outcomes"]:
                 met[outcome["policy"]] += sum(s["met"] for s in outcome["sets"])
@@ -63,19 +62,11 @@ def compliance(options, repeats, policies, latency_ms):
 def add_simulated(options, repeats, rows):
     """Puts the simulator's figure and the gap to it into the rows that have a
     counterpart there; returns the figure of plain EDF."""
-    # What the kernel decides takes effect at once; what the agent decides does not.
-    at_once = {scheduler_named(r["scheduler"]).simulated for r in rows if not scheduler_named(r["scheduler"]).infers}
-    at_once = sorted(at_once - {""}) + [PLAIN_EDF]
-    known = compliance(options, repeats, at_once, 0)
+    counterparts = {scheduler_named(r["scheduler"]).simulated for r in rows} - {""}
+    known = compliance(options, repeats, sorted(counterparts | {PLAIN_EDF}))
     for row in rows:
-        scheduler = scheduler_named(row["scheduler"])
-        if not scheduler.simulated or "compliance" not in row:
-            continue
-        if scheduler.infers:
-            latency = row.get("latency_p50_ms", DECISION_LATENCY_MS)
-            figure = compliance(options, repeats, [scheduler.simulated], latency)[scheduler.simulated]
-        else:
-            figure = known[scheduler.simulated]
-        row["simulated_as"], row["simulated"] = scheduler.simulated, figure
-        row["gap_points"] = 100 * (row["compliance"] - figure)
+        policy = scheduler_named(row["scheduler"]).simulated
+        if policy and "compliance" in row:
+            row["simulated_as"], row["simulated"] = policy, known[policy]
+            row["gap_points"] = 100 * (row["compliance"] - known[policy])
     return known[PLAIN_EDF]
