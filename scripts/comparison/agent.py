@@ -34,6 +34,8 @@ ROWS = {
     "throughput": "eevdf,edf,distilled,temponet",
     "latency": "eevdf,edf,distilled,temponet",
 }
+# The promise is about a machine with one CPU: a second one shares its clock.
+CPUS = {"one-cpu": 1}
 SURVIVAL = "survival"
 # Guest tests in which the agent is killed, stopped, lied to and starved.
 SURVIVAL_TESTS = ("survive", "agent*")
@@ -90,6 +92,7 @@ def case_options(options, name):
     if options.wanted:
         case.schedulers = [s for s in case.schedulers if s in options.wanted]
     case.seconds = options.seconds or case.seconds
+    case.cpus = CPUS.get(name, case.cpus)
     # Rows that are run later have to meet the same machine, whoever infers.
     case.case, case.no_fma = name, True
     case.kernel, case.program, case.seed = options.kernel, options.program, options.seed

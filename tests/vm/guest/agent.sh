@@ -3,18 +3,7 @@
 # a true picture of them though records get lost, and changes models while running.
 . "$(dirname "$0")/lib.sh"
 
-# Four periodic tasks ask for 1.2 of one CPU, and a rule declares them.
-cat >/tmp/rules.toml <<'TOML'
-[[rule]]
-comm = "ctl*"
-runtime = "12ms"
-period = "40ms"
-TOML
-cat >/tmp/rivals.json <<'JSON'
-{ "global": { "duration": 60, "calibration": 100, "lock_pages": false, "logdir": "/tmp" },
-  "tasks": { "ctl": { "instance": 4, "loop": -1, "cpus": [0], "runtime": 12000,
-    "timer": { "ref": "unique", "period": 40000, "mode": "absolute" } } } }
-JSON
+write_rivals
 start_rivals() {
     rt-app /tmp/rivals.json >/tmp/rt-app.txt 2>&1 &
     rivals=$!

@@ -4,18 +4,8 @@
 . "$(dirname "$0")/lib.sh"
 BOUND_MS=4000
 
-cat >/tmp/rules.toml <<'TOML'
-[[rule]]
-comm = "ctl*"
-runtime = "12ms"
-period = "40ms"
-TOML
-cat >/tmp/rivals.json <<'JSON'
-{ "global": { "duration": 90, "calibration": 100, "lock_pages": false, "logdir": "/tmp" },
-  "tasks": { "ctl": { "instance": 4, "loop": -1, "cpus": [0], "runtime": 12000,
-    "timer": { "ref": "unique", "period": 40000, "mode": "absolute" } } } }
-JSON
-# Four periodic tasks ask for 1.2 of one CPU, and a hog for the rest.
+write_rivals
+# The rivals, and a hog for the rest.
 start_load() {
     rt-app /tmp/rivals.json >/tmp/rt-app.txt 2>&1 &
     load=($!)

@@ -59,6 +59,21 @@ stop_scheduler() {
     wait_for 10 scx_is disabled || fail "sched_ext is still $(scx_state) after the scheduler ended"
 }
 
+# Four periodic tasks that ask for 1.2 of one CPU, as a workload, and rules that declare them.
+write_rivals() {
+    cat >/tmp/rules.toml <<'TOML'
+[[rule]]
+comm = "ctl*"
+runtime = "12ms"
+period = "40ms"
+TOML
+    cat >/tmp/rivals.json <<'JSON'
+{ "global": { "duration": 90, "calibration": 100, "lock_pages": false, "logdir": "/tmp" },
+  "tasks": { "ctl": { "instance": 4, "loop": -1, "cpus": [0], "runtime": 12000,
+    "timer": { "ref": "unique", "period": 40000, "mode": "absolute" } } } }
+JSON
+}
+
 # figure CLASS COLUMN: from the tables of a scheduler started with --stats 1;
 # the sum of all, where it counts, else the last.
 figure() {
