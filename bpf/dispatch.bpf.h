@@ -60,8 +60,7 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 		}
 	}
 
-	if (!declared && !inferred && !shared->nr[TN_LATE] && !own->nr[TN_LATE] &&
-	    (!tctx || urgency_tier(prev_urg) == TN_BACKGROUND)) {
+	if (!declared && !inferred && !shared->nr[TN_LATE] && !own->nr[TN_LATE]) {
 		set_drained(cpu, now ?: scx_bpf_now());
 	} else if (declared && overloaded(cpu, now) && !verdicts_in_force(now)) {
 		shed(cpu, dom, urgency_tier(prev_urg) == TN_DECLARED ? tctx : NULL, now);

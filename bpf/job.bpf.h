@@ -94,11 +94,9 @@ static u32 task_tier(struct task_ctx *tctx, s32 cpu, u64 now)
 	case TN_VERDICT_KEEP:
 		return TN_DECLARED;
 	}
-	/* Once given up, until it is on time again: its deadlines are past and
-	 * would put it before everybody. */
-	if (overloaded(cpu, now) && slack(tctx, now) < 0)
-		tctx->dropped = true;
-	return tctx->dropped ? TN_LATE : tctx->base;
+	if (overloaded(cpu, now) && (tctx->dropped || slack(tctx, now) < 0))
+		return TN_LATE;
+	return tctx->base;
 }
 
 static u64 tier_key(const struct task_ctx *tctx, u32 tier)
@@ -235,8 +233,7 @@ static void roll_job(struct task_struct *p, struct task_ctx *tctx, u64 budget, u
 	tctx->exec_ns -= budget;
 	tctx->budget_ns = tctx->runtime_ns;
 	tctx->rolled = true;
-	if (slack(tctx, end) >= 0)
-		tctx->dropped = false;
+	tctx->dropped = false;
 	open_job(tctx);
 }
 
