@@ -30,15 +30,15 @@ ended() {
 }
 
 status=0
-scx_temponet replay /tmp/workload.json --live --against eevdf,edf,deadline --json --perfetto /tmp/trace.json \
+scx_temponet replay /tmp/workload.json --live --against eevdf,edf,temponet,deadline --json --perfetto /tmp/trace.json \
     >/tmp/report.json 2>/tmp/report.err || status=$?
 assert_eq "$status" 0 "status of replay: $(tail -n 1 /tmp/report.err) $(grep '"failed": "' /tmp/report.json)"
 as_before "after a whole run"
-assert_eq "$(grep -c '"source": "live"' /tmp/report.json)" 3 "schedulers with figures"
+assert_eq "$(grep -c '"source": "live"' /tmp/report.json)" 4 "schedulers with figures"
 grep -q '"loaded": "temponet' /tmp/report.json || fail "the report does not name the scheduler that was loaded"
 grep -qF "\"kernel\": \"$(uname -r)\"" /tmp/report.json || fail "the report does not name the kernel"
 # 20 jobs of control and 10 of camera, whoever schedules; all run on a CPU.
-assert_eq "$(grep -c '"jobs": 30,' /tmp/report.json)" 3 "jobs released under every scheduler"
+assert_eq "$(grep -c '"jobs": 30,' /tmp/report.json)" 4 "jobs released under every scheduler"
 assert_eq "$(grep -c '"cpus_used": 0.0,' /tmp/report.json)" 0 "threads that were never seen on a CPU"
 grep -q 'under edf (temponet' /tmp/trace.json || fail "the trace does not name the scheduler"
 grep -qF "on Linux $(uname -r)" /tmp/trace.json || fail "the trace does not name the kernel"
