@@ -30,9 +30,18 @@ static void shed(s32 cpu, u32 dom, struct task_ctx *prev, u64 now)
 		prev->dropped = true;
 }
 
+/* A job runs on @cpu while others wait in this lane. */
+static void note_contended(u32 lane_id, u64 now)
+{
+	struct pressure *pr = pressure(lane_id);
+
+	if (pr->late_jobs && lane_jobs(lane(lane_id)))
+		note_time(&pr->contended_at, now);
+}
+
 void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 {
-	u32 dom = dom_of(cpu), first, second;
+	u32 dom = dom_of(cpu), tier, first, second;
 	struct lane *shared = lane(dom), *own = lane(cpu_lane(cpu));
 	u64 declared = shared->nr[TN_DECLARED] | own->nr[TN_DECLARED];
 	u64 inferred = shared->nr[TN_INFERRED] | own->nr[TN_INFERRED];
@@ -40,6 +49,7 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 		    own->nr[TN_LATE];
 	u64 now = 0, prev_urg = URGENCY_IDLE;
 	struct task_ctx *tctx = NULL;
+	bool moved;
 	int served;
 
 	if (prev && (prev->scx.flags & SCX_TASK_QUEUED)) {
@@ -60,9 +70,11 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 		}
 	}
 
-	if (!declared && !inferred && !shared->nr[TN_LATE] && !own->nr[TN_LATE]) {
-		set_drained(cpu, now ?: scx_bpf_now());
-	} else if (declared && overloaded(cpu, now) && !verdicts_in_force(now)) {
+	if (!lane_jobs(shared))
+		note_drained(dom);
+	if (!lane_jobs(own))
+		note_drained(cpu_lane(cpu));
+	if (declared && overloaded(cpu, now) && !verdicts_in_force(now)) {
 		shed(cpu, dom, urgency_tier(prev_urg) == TN_DECLARED ? tctx : NULL, now);
 		if (tctx)
 			prev_urg = task_urgency(tctx, cpu, now);
@@ -70,31 +82,43 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 
 	cpu_ctx(cpu)->trust_until = 0;
 	served = SERVED_NONE;
+	tier = TN_DECLARED;
 	if (declared && best_level != TN_LEVEL_EDF)
 		served = follow(cpu, dom, prev_urg, tctx ? tctx->pid : 0, now);
 	if (served == SERVED_NONE && (declared || nr_doms > 1 || tctx))
 		served = serve_tier(cpu, dom, TN_DECLARED, prev_urg);
-	if (served == SERVED_NONE && (inferred || nr_doms > 1 || tctx))
+	if (served == SERVED_NONE && (inferred || nr_doms > 1 || tctx)) {
+		tier = TN_INFERRED;
 		served = serve_tier(cpu, dom, TN_INFERRED, prev_urg);
+	}
 	if (served == SERVED_NONE) {
 		/* What is left over goes to hogs and late jobs in turn. */
 		first = cpu_ctx(cpu)->late_turn ? TN_LATE : TN_BACKGROUND;
 		second = TN_LATE + TN_BACKGROUND - first;
 		if (urgency_tier(prev_urg) == second && (shared->nr[first] | own->nr[first]))
 			prev_urg = urgency(first, ~0ULL);
+		tier = first;
 		served = serve_tier(cpu, dom, first, prev_urg);
-		if (served == SERVED_NONE)
+		if (served == SERVED_NONE) {
+			tier = second;
 			served = serve_tier(cpu, dom, second, prev_urg);
+		}
 		cpu_ctx(cpu)->late_turn = first == TN_BACKGROUND;
 	}
 
+	moved = served == SERVED_MOVED || served == SERVED_FOLLOWED;
+	if (!moved)
+		tier = tctx ? task_tier(tctx, cpu, now) : TN_BACKGROUND;
+	/* Whoever was moved is counted until he runs. */
+	if (tier != TN_BACKGROUND && lane_jobs(shared) + lane_jobs(own) > moved) {
+		note_contended(dom, now);
+		note_contended(cpu_lane(cpu), now);
+	}
 	if (served == SERVED_MOVED) {
 		this_stats()->dispatches[TN_SRC_QUEUE]++;
 	} else if (served == SERVED_FOLLOWED) {
 		return;
 	} else if (tctx && prev) {
-		u32 tier = task_tier(tctx, cpu, now);
-
 		/* The tier is being served, if not its queues. */
 		if (tier != TN_LATE) {
 			shared->served_at[bounded(tier, TN_NR_TIERS)] = now;

@@ -81,6 +81,8 @@ enum temponet_times {
 	 */
 	TN_OVERLOAD_AFTER = 100 * TN_MSEC,
 	TN_OVERLOAD_LATE = 3,
+	/* How long late jobs are held to be in the way of others after they were. */
+	TN_CONTENDED_FOR = 500 * TN_MSEC,
 
 	/* Estimated deadlines stay within these. */
 	TN_INFERRED_DEADLINE_MIN = 1 * TN_MSEC,

@@ -94,9 +94,12 @@ static u32 task_tier(struct task_ctx *tctx, s32 cpu, u64 now)
 	case TN_VERDICT_KEEP:
 		return TN_DECLARED;
 	}
-	if (overloaded(cpu, now) && (tctx->dropped || slack(tctx, now) < 0))
-		return TN_LATE;
-	return tctx->base;
+	if (!overloaded(cpu, now))
+		return tctx->base;
+	/* Once given up, a task is so until it is on time again. */
+	if (slack(tctx, now) < 0)
+		tctx->dropped = true;
+	return tctx->dropped ? TN_LATE : tctx->base;
 }
 
 static u64 tier_key(const struct task_ctx *tctx, u32 tier)
@@ -174,8 +177,12 @@ static void complete_job(struct task_struct *p, struct task_ctx *tctx, u64 end)
 /* A job ended on this CPU: was it late? */
 static void note_end(const struct task_ctx *tctx, u64 end)
 {
-	if (tctx->open && time_after(end, tctx->deadline_at))
-		cpu_ctx(bpf_get_smp_processor_id())->late_jobs++;
+	s32 cpu = bpf_get_smp_processor_id();
+
+	if (!tctx->open || !time_after(end, tctx->deadline_at))
+		return;
+	note_late_end(dom_of(cpu), end);
+	note_late_end(cpu_lane(cpu), end);
 }
 
 static void open_job(struct task_ctx *tctx)
@@ -233,7 +240,8 @@ static void roll_job(struct task_struct *p, struct task_ctx *tctx, u64 budget, u
 	tctx->exec_ns -= budget;
 	tctx->budget_ns = tctx->runtime_ns;
 	tctx->rolled = true;
-	tctx->dropped = false;
+	if (slack(tctx, end) >= 0)
+		tctx->dropped = false;
 	open_job(tctx);
 }
 

@@ -45,6 +45,7 @@ char _license[] SEC("license") = "GPL";
 UEI_DEFINE(uei);
 
 #include "state.bpf.h"
+#include "pressure.bpf.h"
 #include "params.bpf.h"
 #include "board.bpf.h"
 #include "job.bpf.h"
@@ -326,6 +327,10 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 		return;
 	if (tier == TN_BACKGROUND)
 		weigh_hog(p, tctx);
+	if (tier == TN_LATE) {
+		note_late_run(dom, now);
+		note_late_run(cpu_lane(cpu), now);
+	}
 	cpu_ctx(cpu)->urgency = urgency(tier, tier_key(tctx, tier));
 
 	if (deadline != tctx->deadline_at ||
@@ -362,7 +367,8 @@ void BPF_STRUCT_OPS(temponet_stopping, struct task_struct *p, bool runnable)
 /* The idle loop has nothing to lose. */
 void BPF_STRUCT_OPS(temponet_update_idle, s32 cpu, bool idle)
 {
-	set_drained(cpu, scx_bpf_now());
+	note_drained(dom_of(cpu));
+	note_drained(cpu_lane(cpu));
 	if (idle) {
 		cpu_ctx(cpu)->urgency = URGENCY_IDLE;
 		cpu_views[bounded(cpu, TN_MAX_CPUS)].pid = 0;

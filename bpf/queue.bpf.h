@@ -23,8 +23,6 @@ struct lane {
 	u64 served_at[TN_NR_TIERS];
 } __attribute__((aligned(64)));
 
-/* Domains first, then CPUs; a power of two for bounded(). */
-#define NR_LANES 2048
 static struct lane lanes[NR_LANES];
 
 /* When a declared job was last queued there. */
@@ -33,11 +31,6 @@ static u64 lane_released[NR_LANES];
 static struct lane *lane(u32 id)
 {
 	return &lanes[bounded(id, NR_LANES)];
-}
-
-static u32 cpu_lane(s32 cpu)
-{
-	return TN_MAX_DOMS + cpu;
 }
 
 static u32 task_lane(const struct task_struct *p, s32 cpu)
@@ -67,6 +60,12 @@ static int create_queues(u32 lane_id)
 static u64 *queue_len(u32 queue)
 {
 	return &lane(queue / TN_NR_TIERS)->nr[bounded(queue, TN_NR_TIERS)];
+}
+
+/* Jobs that wait there, in whatever tier. */
+static u64 lane_jobs(const struct lane *lane)
+{
+	return lane->nr[TN_DECLARED] + lane->nr[TN_INFERRED] + lane->nr[TN_LATE];
 }
 
 static u64 *queue_served_at(u32 queue)
@@ -308,11 +307,6 @@ static bool take_due(u32 queue, s32 cpu, u64 now, u32 servers)
 	if (queue % TN_NR_TIERS != TN_BACKGROUND)
 		return take_oldest(queue, cpu);
 	return scx_bpf_dsq_move_to_local(queue, 0);
-}
-
-static u32 nr_servers(u32 dom)
-{
-	return MAX(dom_len[bounded(dom, TN_MAX_DOMS)], 1);
 }
 
 /*

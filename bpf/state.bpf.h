@@ -133,8 +133,6 @@ static u32 urgency_tier(u64 urg)
 
 struct cpu_ctx {
 	u64 urgency; /* of what it runs */
-	u64 drained_at; /* last time no job waited for it */
-	u32 late_jobs; /* that ended since */
 	u64 hog_since; /* when it began to run a task of the lower tiers */
 	u32 late_turn; /* late and background take turns */
 	u32 bound_turn; /* the next task runs on behalf of the bound */
@@ -157,22 +155,6 @@ static struct cpu_ctx *cpu_ctx(s32 cpu)
 	return &cpu_ctxs[bounded(cpu, TN_MAX_CPUS)];
 }
 
-static void set_drained(s32 cpu, u64 now)
-{
-	cpu_ctx(cpu)->drained_at = now;
-	cpu_ctx(cpu)->late_jobs = 0;
-}
-
-/*
- * A CPU that is busy for long may be so within its capacity, and a job may be
- * late for a passing reason. Both together, again and again, is overload.
- */
-static bool overloaded(s32 cpu, u64 now)
-{
-	return give_up && cpu_ctx(cpu)->late_jobs >= TN_OVERLOAD_LATE &&
-	       time_after(now, cpu_ctx(cpu)->drained_at + TN_OVERLOAD_AFTER);
-}
-
 static struct temponet_cpu_stats *this_stats(void)
 {
 	return &cpu_stats[bounded(bpf_get_smp_processor_id(), TN_MAX_CPUS)];
@@ -181,6 +163,19 @@ static struct temponet_cpu_stats *this_stats(void)
 static u32 dom_of(s32 cpu)
 {
 	return bounded(cpu_dom[bounded(cpu, TN_MAX_CPUS)], TN_MAX_DOMS);
+}
+
+static u32 nr_servers(u32 dom)
+{
+	return MAX(dom_len[bounded(dom, TN_MAX_DOMS)], 1);
+}
+
+/* Lanes: domains first, then CPUs; a power of two for bounded(). */
+#define NR_LANES 2048
+
+static u32 cpu_lane(s32 cpu)
+{
+	return TN_MAX_DOMS + cpu;
 }
 
 static bool pinned(const struct task_struct *p)

@@ -34,16 +34,19 @@ pub struct Job {
 }
 
 impl Job {
+    #[inline]
     pub fn slack(&self, now_ns: i64) -> Slack {
         Slack(self.latest_start_ns().saturating_sub(now_ns))
     }
 
     /// The last moment to start it and be on time if nothing interrupts it.
+    #[inline]
     pub fn latest_start_ns(&self) -> i64 {
         self.deadline_ns.saturating_sub(self.work_ns())
     }
 
     /// Remaining work as the tests of this room count it.
+    #[inline]
     pub(super) fn work_ns(&self) -> i64 {
         self.remaining_ns.max(0)
     }
@@ -51,6 +54,7 @@ impl Job {
     /// How long it would hold a CPU if it got one for `hold_ns`: a completion
     /// is a decision point of its own. A job that has used up its estimate may
     /// hold the CPU to the end.
+    #[inline]
     pub(super) fn occupancy_ns(&self, hold_ns: i64) -> i64 {
         match self.work_ns() {
             0 => hold_ns,
@@ -117,12 +121,14 @@ impl Upcoming {
         self.behind = hopeless.try_into().unwrap_or(u32::MAX);
     }
 
+    #[inline]
     pub(super) fn first_deadline_ns(&self, now_ns: i64) -> i64 {
         self.release_ns
             .max(now_ns)
             .saturating_add(self.deadline_ns.max(0))
     }
 
+    #[inline]
     pub(super) fn utilisation(&self) -> f64 {
         self.runtime_ns.max(0) as f64 / self.period_ns.max(1) as f64
     }

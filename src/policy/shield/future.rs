@@ -50,15 +50,18 @@ impl Future {
             n if n <= FEW => EXACT_JOBS_FEW,
             _ => 1,
         };
+        let only_cpu = situation.cpus.single();
         for (at, task) in situation.upcoming.iter().enumerate() {
             if keep.is_some_and(|keep| !keep.keeps_task(at)) {
                 continue;
             }
-            let permitted = task.allowed.and(&situation.cpus);
-            let lane = permitted.single();
-            if task.runtime_ns <= 0 || lane.is_none() && permitted.is_empty() {
+            if task.runtime_ns <= 0 || !task.allowed.intersects(&situation.cpus) {
                 continue;
             }
+            let lane = match situation.cpus.is_subset(&task.allowed) {
+                true => only_cpu,
+                false => task.allowed.and(&situation.cpus).single(),
+            };
             let utilisation = task.utilisation();
             self.total += utilisation;
             if let Some(lane) = lane {
@@ -139,6 +142,9 @@ impl Demand {
             return self.work_ns;
         }
         let line = (self.per_ns * ahead_ns as f64 - self.offset).max(0.0);
-        self.work_ns.saturating_add(line.ceil() as i64)
+        // Of what ceil() does only this is needed, and not every CPU has it built in.
+        let below = line as i64;
+        let up = i64::from((below as f64) < line);
+        self.work_ns.saturating_add(below.saturating_add(up))
     }
 }

@@ -35,6 +35,8 @@ const CATCH_UP_NS: f64 = 1e9;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Keep {
     items: Vec<Item>,
+    /// Tasks as the last choice took them: little changes from one to the next.
+    order: Vec<u32>,
     lane_items: Vec<Item>,
     /// By place in `Situation::upcoming`.
     kept: Vec<bool>,
@@ -78,6 +80,7 @@ impl Keep {
             }
             _ => {}
         }
+        self.spare_the_lonely();
         if !self.may_stay(capacity) {
             std::mem::swap(&mut self.kept, &mut self.chosen);
         }
@@ -123,13 +126,24 @@ impl Keep {
     fn collect(&mut self, situation: &Situation<'_>) {
         let rate = |task: &Upcoming| 1e9 / task.period_ns.max(1) as f64;
         let all: f64 = situation.upcoming.iter().map(rate).sum();
-        self.items.clear();
+        let tasks = situation.upcoming;
+        let asks =
+            |task: &Upcoming| task.runtime_ns > 0 && task.allowed.intersects(&situation.cpus);
         self.chosen.clear();
-        for (at, task) in situation.upcoming.iter().enumerate() {
-            let permitted = task.allowed.and(&situation.cpus);
-            let asks = task.runtime_ns > 0 && !permitted.is_empty();
-            self.chosen.push(!asks);
-            if asks {
+        self.chosen.extend(tasks.iter().map(|task| !asks(task)));
+        if self.order.len() != tasks.len() {
+            self.order.clear();
+            self.order.extend(0..tasks.len() as u32);
+        }
+        // The stable sort is quick where there is little to do.
+        self.order.sort_by_key(|&at| {
+            let task = &tasks[at as usize];
+            (Reverse(task.criticality), task.runtime_ns, at)
+        });
+        self.items.clear();
+        for &at in &self.order {
+            let (at, task) = (at as usize, &tasks[at as usize]);
+            if asks(task) {
                 self.items.push(Item {
                     task: at,
                     lane: lane(task, situation),
@@ -139,11 +153,6 @@ impl Keep {
                 });
             }
         }
-        let tasks = situation.upcoming;
-        self.items.sort_unstable_by_key(|item| {
-            let task = &tasks[item.task];
-            (Reverse(task.criticality), task.runtime_ns, item.task)
-        });
     }
 
     fn choose_by_length(&mut self, capacity: f64, per_cpu: f64) {
@@ -193,6 +202,24 @@ impl Keep {
         }
     }
 
+    /// Whoever has a CPU for himself is in nobody's way, however far behind.
+    fn spare_the_lonely(&mut self) {
+        let free = self.items.iter().filter(|item| item.lane.is_none());
+        if free.count() > 0 && self.items.len() > 1 {
+            return;
+        }
+        self.lanes.clear();
+        for at in 0..self.items.len() {
+            if let Some(lane) = self.items[at].lane {
+                *self.lane(lane) += 1.0;
+            }
+        }
+        for item in &self.items {
+            let alone = |lane| self.lanes[usize::from(lane)] == 1.0;
+            self.chosen[item.task] |= item.lane.is_none_or(alone);
+        }
+    }
+
     fn may_stay(&self, capacity: f64) -> bool {
         if self.kept.len() != self.chosen.len() || self.kept.iter().all(|&kept| kept) {
             return false;
@@ -209,8 +236,13 @@ impl Keep {
 
 /// The one CPU of several that the task may use.
 fn lane(task: &Upcoming, situation: &Situation<'_>) -> Option<u16> {
-    let permitted = task.allowed.and(&situation.cpus);
-    permitted.single().filter(|_| situation.cpus.count() > 1)
+    match situation.cpus.is_subset(&task.allowed) {
+        true => None,
+        false => {
+            let permitted = task.allowed.and(&situation.cpus);
+            permitted.single().filter(|_| situation.cpus.count() > 1)
+        }
+    }
 }
 
 fn load(task: &Upcoming) -> f64 {

@@ -100,46 +100,52 @@ impl Pool {
     }
 
     /// Margins m·D − forced(D) − upcoming(D) at every deadline D, from now.
-    /// forced(D) = Σ clamp(D − z_i, 0, c_i) = Σ (D − z_i)⁺ − Σ (D − d_i)⁺.
+    /// forced(D) = Σ clamp(D − z_i, 0, c_i): it grows by one for every job between
+    /// its latest start and its deadline.
     fn sweep(&mut self, now_ns: i64, timely: &[Pending], future: &Future) {
         self.checkpoints.clear();
         let mut upcoming = Demand::default();
-        let mut releases = future.releases.iter().peekable();
-        let mut deadlines = timely.iter().map(|p| p.deadline_ns).peekable();
-        let mut starts = self.latest_starts.iter().peekable();
-        // Sums of points passed and their number; i128, since deadlines may be
-        // as far away as i64 goes.
-        let (mut starts_sum, mut starts_passed) = (0i128, 0i64);
-        let (mut ends_sum, mut ends_passed) = (0i128, 0i64);
+        let (mut releases, mut jobs) = (&future.releases[..], timely);
+        let mut starts = &self.latest_starts[..];
+        let (mut forced_ns, mut growing, mut last_ns) = (0i64, 0i64, 0i64);
         let mut least = i64::MAX;
         loop {
-            let next_release = releases.peek().map(|release| release.at_ns);
-            let Some(at_ns) = deadlines
-                .peek()
-                .copied()
-                .into_iter()
-                .chain(next_release)
-                .min()
-            else {
+            let next_job = jobs.first().map_or(i64::MAX, |job| job.deadline_ns);
+            let next_release = releases.first().map_or(i64::MAX, |release| release.at_ns);
+            if jobs.is_empty() && releases.is_empty() {
                 break;
-            };
+            }
+            let at_ns = next_job.min(next_release);
             let ahead_ns = at_ns.saturating_sub(now_ns);
-            while let Some(release) = releases.next_if(|r| r.at_ns == at_ns) {
+            while let Some((release, rest)) = releases.split_first() {
+                if release.at_ns != at_ns {
+                    break;
+                }
                 upcoming.add(release, now_ns);
+                releases = rest;
             }
-            while deadlines.next_if_eq(&at_ns).is_some() {
-                ends_sum += i128::from(ahead_ns);
-                ends_passed += 1;
+            let passed_ns = ahead_ns.saturating_sub(last_ns);
+            forced_ns = forced_ns.saturating_add(growing.saturating_mul(passed_ns));
+            while let Some((&start, rest)) = starts.split_first() {
+                if start >= ahead_ns {
+                    break;
+                }
+                forced_ns = forced_ns.saturating_add(ahead_ns.saturating_sub(start));
+                growing += 1;
+                starts = rest;
             }
-            while let Some(&start) = starts.next_if(|&&start| start < ahead_ns) {
-                starts_sum += i128::from(start);
-                starts_passed += 1;
+            while let Some((job, rest)) = jobs.split_first() {
+                if job.deadline_ns != at_ns {
+                    break;
+                }
+                // Without any work it never began to grow.
+                growing -= i64::from(job.work_ns > 0);
+                jobs = rest;
             }
-            let times_ahead = |n: i64| i128::from(n) * i128::from(ahead_ns);
-            let forced = times_ahead(starts_passed - ends_passed) - starts_sum + ends_sum;
-            let demand = forced + i128::from(upcoming.by(ahead_ns));
-            let margin = times_ahead(self.cpus as i64) - demand;
-            least = least.min(margin.clamp(i64::MIN.into(), i64::MAX.into()) as i64);
+            last_ns = ahead_ns;
+            let demand_ns = forced_ns.saturating_add(upcoming.by(ahead_ns));
+            let capacity_ns = (self.cpus as i64).saturating_mul(ahead_ns);
+            least = least.min(capacity_ns.saturating_sub(demand_ns));
             self.checkpoints.push(Checkpoint {
                 ahead_ns,
                 margin_ns: least,

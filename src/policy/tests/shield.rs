@@ -493,3 +493,30 @@ fn a_stranger_may_borrow_a_cpu_only_within_the_margin_of_its_bound_jobs() {
     shield.assess(&situation(&loose, 2, 5));
     assert_eq!(shield.permitted()[1], CpuMask::first(2));
 }
+
+#[test]
+fn who_has_a_cpu_to_himself_is_never_given_up() {
+    let task = |cpu, behind| Upcoming {
+        allowed: CpuMask::only(cpu),
+        behind,
+        ..Upcoming::new(0, (10_000_000, 9_000_000, 10_000_000))
+    };
+    let kept = |tasks: &[Upcoming], cpus| {
+        let mut shield = keeping();
+        shield.assess(&Situation {
+            upcoming: tasks,
+            ..situation(&[], cpus, 1)
+        });
+        let kept = |&task: &usize| shield.keeps_task(task);
+        (0..tasks.len()).filter(kept).collect::<Vec<_>>()
+    };
+    assert_eq!(kept(&[task(0, 500)], 1), [0]);
+    assert_eq!(kept(&[task(0, 500), task(1, 500)], 2), [0, 1]);
+    assert_eq!(kept(&[task(0, 500), task(0, 0)], 2), [1]);
+    let anywhere = Upcoming {
+        allowed: CpuMask::ALL,
+        ..task(0, 500)
+    };
+    assert_eq!(kept(&[anywhere], 2), [0]);
+    assert_eq!(kept(&[task(0, 0), anywhere], 1), [0]);
+}
