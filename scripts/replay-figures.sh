@@ -12,7 +12,7 @@
 #   examples    every workload that ships with rt-app, live under edf: what ran, and
 #               why the others did not
 #   agreement   three periodic threads on one CPU at U = 0.7, 0.9 and 1.25: compliance
-#               live under plain-edf and in the simulator
+#               live and in the simulator, under edf and plain-edf
 #   recording   rt-app and stress-ng recorded, then replayed in the simulator: every
 #               task's utilisation beside what the kernel counted meanwhile
 #

@@ -38,7 +38,7 @@ agreement() {
     periodic /tmp/1.25-roomy.json 6 13/40 20/60 59/100
     local load
     for load in 0.70 0.90 1.25-tight 1.25-roomy; do
-        scx_temponet replay "/tmp/$load.json" --live --against plain-edf,edf --cores 1 --policy edf,mh --json >"/out/$load.json"
+        scx_temponet replay "/tmp/$load.json" --live --against plain-edf,edf --cores 1 --policy edf,plain-edf,mh --json >"/out/$load.json"
     done
 }
 

@@ -67,8 +67,9 @@ pub struct ReplayArgs {
     /// replay, sim and train take. Ctrl-C ends it early and keeps what there is.
     #[arg(long, value_name = "SECONDS", value_parser = record::parse_seconds)]
     pub record: Option<Ns>,
-    /// Simulated policies, separated by commas, as `sim --list` names them (default:
-    /// edf, rm, fcfs and mh; beside a live run: none).
+    /// Simulated policies, separated by commas, as `sim --list` names them; but edf is
+    /// what this scheduler's edf does, as with --against, and plain-edf the textbook's
+    /// (default: edf, plain-edf, rm, fcfs and mh; beside a live run: none).
     #[arg(short, long, value_delimiter = ',', value_name = "P,P,…")]
     pub policy: Vec<String>,
     /// Another model than the shipped one for the policy temponet, the network under
@@ -132,7 +133,7 @@ pub enum CalibrationArg {
 }
 
 /// Simulated when nobody says what.
-const USUAL: [&str; 4] = ["edf", "rm", "fcfs", "mh"];
+const USUAL: [&str; 5] = ["edf", "plain-edf", "rm", "fcfs", "mh"];
 /// The same for live runs.
 const USUAL_LIVE: [&str; 2] = ["eevdf", "edf"];
 /// After Ctrl-C, as shells have it.

@@ -14,6 +14,7 @@ mod moore_hodgson;
 mod partitioned;
 mod random;
 mod rm;
+mod shedding;
 mod srpt;
 mod waiting;
 
@@ -31,6 +32,7 @@ pub use moore_hodgson::{MooreHodgson, Order};
 pub use partitioned::Partitioned;
 pub use random::Random;
 pub use rm::RateMonotonic;
+pub use shedding::Shedding;
 pub use srpt::Srpt;
 pub use waiting::Hopeless;
 
@@ -187,6 +189,13 @@ pub const POLICIES: &[Entry] = &[
         true,
         true,
         EdfDrop::default()
+    ),
+    entry!(
+        "edf-kernel",
+        "what the scheduler's own --policy edf does",
+        false,
+        false,
+        Shedding::default()
     ),
     entry!(
         "llf-drop",
