@@ -26,7 +26,7 @@ static u64 remaining(const struct task_ctx *tctx)
 
 	/* Declared runtimes are worst cases. What the task usually needs tells
 	 * better whether it can still make it. */
-	if (tctx->samples >= 4)
+	if (tctx->samples >= 2)
 		work = MIN(work, tctx->burst_ns);
 	return work > tctx->exec_ns ? work - tctx->exec_ns : 0;
 }
@@ -34,7 +34,7 @@ static u64 remaining(const struct task_ctx *tctx)
 /* What a job of this task costs: in overload the cheapest are worth most. */
 static u64 job_cost(const struct task_ctx *tctx)
 {
-	return tctx->samples >= 4 ? MIN(tctx->runtime_ns, tctx->burst_ns) : tctx->runtime_ns;
+	return tctx->samples >= 2 ? MIN(tctx->runtime_ns, tctx->burst_ns) : tctx->runtime_ns;
 }
 
 static s64 slack(const struct task_ctx *tctx, u64 now)
@@ -302,7 +302,7 @@ static void settle_budget(struct task_struct *p, struct task_ctx *tctx)
 		/* Behind schedule it does not sleep between jobs, and its jobs are
 		 * as long as they usually are, not as long as they may be. */
 		if ((tctx->rolled || time_after(now, tctx->deadline_at)) &&
-		    tctx->samples >= 4) {
+		    tctx->samples >= 2) {
 			budget = MIN(budget, tctx->burst_ns);
 			budget = MAX(budget, tctx->runtime_ns / 4);
 		}

@@ -7,7 +7,7 @@
 # THREADS=N limits the threads, ROUNDS=N the rounds of training (to try it out: the
 # model is then another). SETS=N is the number of task sets per load of the
 # evaluation (default: 200), MANY=N of those with hundreds of tasks on eight cores,
-# which take a minute each (default: 20).
+# which take over a minute each (default: 8).
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 case ${1:-} in
@@ -16,7 +16,7 @@ case ${1:-} in
 esac
 (($# < 2)) || usage_error "takes at most one file"
 out=$(realpath -m -- "${1:-$REPO/models/temponet.onnx}")
-threads=${THREADS:-$(nproc)} sets=${SETS:-200} many=${MANY:-20}
+threads=${THREADS:-$(nproc)} sets=${SETS:-200} many=${MANY:-8}
 rounds=()
 [[ -z ${ROUNDS:-} ]] || rounds=(--rounds "$ROUNDS")
 cd "$REPO"

@@ -19,7 +19,7 @@ use crate::policy::{
 
 /// Longer than where all is known from the start: here everybody is behind by the time
 /// that overload is seen, and whoever is given up for that falls behind for good.
-const FALL_BACK_NS: i64 = 4_000_000_000;
+const FALL_BACK_NS: i64 = 1_000_000_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {

@@ -2,8 +2,7 @@
 //! date, decides, writes the board, and sleeps again.
 
 use std::io::{self, Read};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender, TryRecvError};
 use std::sync::Arc;
@@ -20,6 +19,7 @@ use super::brain::Brain;
 use super::gauges::{Endangered, Gauges, ENDANGERED};
 use super::mirror::Mirror;
 use super::record::{Record, RECORD_LEN};
+use super::thread::{event_fd, monotonic, page_faults, thread_cpu, touch_stack, wait};
 use crate::policy::CpuMask;
 
 const MS: i64 = 1_000_000;
@@ -33,6 +33,8 @@ const LOOK_AGAIN: i64 = 4 * MS;
 const VERDICT_FOR: i64 = 1500 * MS;
 /// And a decision for a CPU for at most so long.
 const DECISION_FOR: i64 = 50 * MS;
+/// Overload has to last for so long before anybody is given up.
+const DELIBERATE_FOR: i64 = 1000 * MS;
 /// What it decides about needs the CPUs too: of what those tasks leave, it takes
 /// no more than this part, but always a little.
 const OF_SPARE: f64 = 0.25;
@@ -179,6 +181,8 @@ struct Rounds {
     said: usize,
     /// Of one CPU, what it may use for now.
     share: f64,
+    /// When somebody had to be given up first, and last.
+    overload: Option<(i64, i64)>,
 }
 
 struct Control {
@@ -421,18 +425,13 @@ impl Control {
                 given_up += 1;
             }
         }
-        // Where all fit, whoever is late catches up soonest in front.
-        let keep = if given_up > 0 {
-            Verdict::MakeWay
+        if self.is_hasty(given_up, effect) {
+            cpus.iter().for_each(|cpu| self.board.withdraw(cpu));
+            self.board.free_until(0);
+            self.board.verdicts_until(0);
         } else {
-            Verdict::Keep
-        };
-        for (place, task) in self.mirror.upcoming_tasks().enumerate() {
-            let kept = self.brain.keeps_task(place);
-            let verdict = if kept { keep } else { Verdict::GiveUp };
-            self.board.judge(task.record.pid, verdict, until);
+            self.judge(given_up, until);
         }
-        self.board.verdicts_until(until);
         let spare = (cpus.count() as f64 - kept_load).max(0.0);
         self.rounds.share = (spare * OF_SPARE).clamp(LEAST_SHARE, self.settings.budget);
         if let Some(took) = self.brain.inference_ns() {
@@ -457,6 +456,37 @@ impl Control {
         self.rounds.contended = contended;
         self.rounds.heard = false;
         self.show_endangered(effect);
+    }
+
+    /// An overload that has just begun is left to the BPF half, which acts on what it
+    /// sees happen. What the shield would go by are declared worst cases, and whoever
+    /// it gives up for those falls behind for good.
+    fn is_hasty(&mut self, given_up: u64, now: i64) -> bool {
+        if given_up == 0 {
+            self.rounds.overload = self
+                .rounds
+                .overload
+                .filter(|&(_, last)| now - last < DELIBERATE_FOR);
+            return false;
+        }
+        let (first, _) = self.rounds.overload.unwrap_or((now, now));
+        self.rounds.overload = Some((first, now));
+        now - first < DELIBERATE_FOR
+    }
+
+    fn judge(&self, given_up: u64, until: i64) {
+        // Where all fit, whoever is late catches up soonest in front.
+        let keep = if given_up > 0 {
+            Verdict::MakeWay
+        } else {
+            Verdict::Keep
+        };
+        for (place, task) in self.mirror.upcoming_tasks().enumerate() {
+            let kept = self.brain.keeps_task(place);
+            let verdict = if kept { keep } else { Verdict::GiveUp };
+            self.board.judge(task.record.pid, verdict, until);
+        }
+        self.board.verdicts_until(until);
     }
 
     /// Once in a while, for those who watch: the jobs with the least slack.
@@ -542,16 +572,6 @@ impl Control {
     }
 }
 
-/// Has the pages of the stack there that a decision will use.
-#[inline(never)]
-fn touch_stack() {
-    let mut pages = [0u8; 256 * 1024];
-    for page in pages.iter_mut().step_by(4096) {
-        // SAFETY: a byte of our own; volatile, so that it is really written.
-        unsafe { std::ptr::write_volatile(page, 1) };
-    }
-}
-
 /// Records on their way from the ring to the mirror.
 struct Inbox {
     records: Box<[Record; Inbox::ROOM]>,
@@ -579,74 +599,4 @@ impl Default for Inbox {
             bad: 0,
         }
     }
-}
-
-fn event_fd() -> io::Result<OwnedFd> {
-    // SAFETY: a plain call; the descriptor it returns is ours alone.
-    let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: as above.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-/// Until the ring or the bell rings, or `patience` nanoseconds.
-fn wait(ring: i32, bell: &OwnedFd, patience: Option<i64>) -> io::Result<()> {
-    let poll = |fd| libc::pollfd {
-        fd,
-        events: libc::POLLIN,
-        revents: 0,
-    };
-    let mut fds = [poll(ring), poll(bell.as_raw_fd())];
-    let time = patience.map(|ns| libc::timespec {
-        tv_sec: ns / 1_000_000_000,
-        tv_nsec: ns % 1_000_000_000,
-    });
-    let timeout = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: both arguments point to values that live through the call.
-    let ready = unsafe { libc::ppoll(fds.as_mut_ptr(), 2, timeout, std::ptr::null()) };
-    if ready < 0 {
-        let error = io::Error::last_os_error();
-        return if error.kind() == io::ErrorKind::Interrupted {
-            Ok(())
-        } else {
-            Err(error)
-        };
-    }
-    if fds[1].revents != 0 {
-        let mut count = [0u8; 8];
-        // SAFETY: eight bytes of our own; it was readable, and does not block.
-        unsafe { libc::read(bell.as_raw_fd(), count.as_mut_ptr().cast(), 8) };
-    }
-    Ok(())
-}
-
-fn clock(id: libc::clockid_t) -> i64 {
-    let mut time = MaybeUninit::<libc::timespec>::zeroed();
-    // SAFETY: the kernel fills in the struct; these clocks are always there.
-    let time = unsafe {
-        libc::clock_gettime(id, time.as_mut_ptr());
-        time.assume_init()
-    };
-    time.tv_sec * 1_000_000_000 + time.tv_nsec
-}
-
-fn monotonic() -> i64 {
-    clock(libc::CLOCK_MONOTONIC)
-}
-
-fn thread_cpu() -> i64 {
-    clock(libc::CLOCK_THREAD_CPUTIME_ID)
-}
-
-/// Of this thread so far.
-fn page_faults() -> u64 {
-    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the kernel fills in the struct; zeroes are a valid value of it.
-    let usage = unsafe {
-        libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
-        usage.assume_init()
-    };
-    (usage.ru_minflt + usage.ru_majflt) as u64
 }

@@ -19,5 +19,6 @@ pub mod recorder;
 pub mod rules;
 mod scheduler;
 pub mod stats;
+mod thread;
 
 pub use scheduler::{Config, Ended, Policy, Scheduler, RELOAD};

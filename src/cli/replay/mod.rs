@@ -55,8 +55,8 @@ pub struct ReplayArgs {
     /// host, or running.
     #[arg(long, value_enum, default_value = "icount", requires = "vm")]
     pub vm_mode: VmMode,
-    /// With --live or --vm: as-is, eevdf, fifo-rm, deadline, edf, temponet, distilled
-    /// (also -nohints), and any installed scx_NAME (default: eevdf and edf).
+    /// With --live or --vm: as-is, eevdf, fifo-rm, deadline, edf, plain-edf, temponet,
+    /// distilled (also -nohints), and any installed scx_NAME (default: eevdf and edf).
     #[arg(long, value_delimiter = ',', value_name = "S,S,…")]
     pub against: Vec<String>,
     /// What one of rt-app's loops takes: measured first, or the file's figure, which
