@@ -33,8 +33,10 @@ const LOOK_AGAIN: i64 = 4 * MS;
 const VERDICT_FOR: i64 = 1500 * MS;
 /// And a decision for a CPU for at most so long.
 const DECISION_FOR: i64 = 50 * MS;
-/// Overload has to last for so long before anybody is given up.
-const DELIBERATE_FOR: i64 = 1000 * MS;
+/// Overload has to last for so long before anybody is given up, and is over after so
+/// long without.
+const DELIBERATE_FOR: i64 = 300 * MS;
+const CALM_AFTER: i64 = 1000 * MS;
 /// What it decides about needs the CPUs too: of what those tasks leave, it takes
 /// no more than this part, but always a little.
 const OF_SPARE: f64 = 0.25;
@@ -466,7 +468,7 @@ impl Control {
             self.rounds.overload = self
                 .rounds
                 .overload
-                .filter(|&(_, last)| now - last < DELIBERATE_FOR);
+                .filter(|&(_, last)| now - last < CALM_AFTER);
             return false;
         }
         let (first, _) = self.rounds.overload.unwrap_or((now, now));
