@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Puts first inputs for every fuzz target into a folder (default: fuzz/corpus): files of
-# this repository, workloads that come with rt-app, and what once failed.
+# this repository, workloads that come with rt-app, and what fuzzing came upon before.
 #
 #   fuzz/seed.sh [FOLDER]
 set -euo pipefail
@@ -50,7 +50,5 @@ printf '1.5ms' >"$corpus/hint/duration"
 head -c 4096 /dev/zero >"$corpus/ring/zeros"
 head -c 4096 /dev/zero | tr '\0' '\1' >"$corpus/ring/ones"
 
-for folder in fuzz/regressions/*/; do
-    [[ -d $folder ]] && cp "$folder"* "$corpus/$(basename "$folder")/"
-done
+for archive in fuzz/corpora/*.txz; do tar -xJf "$archive" -C "$corpus"; done
 find "$corpus" -type f -empty -delete

@@ -1,36 +1,6 @@
-//! Records of the ring buffer, as many as the input holds, the last of them as the
-//! truth of a resynchronisation: whatever they say, the mirror stays within its bounds
-//! and makes a situation that can be decided.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use scx_temponet::agent::mirror::Mirror;
-use scx_temponet::agent::record::{Record, RECORD_LEN};
-use scx_temponet::policy::{CpuMask, MAX_CPUS};
+#[path = "../checks/ring.rs"]
+mod checks;
 
-fuzz_target!(|bytes: &[u8]| {
-    let (told, rest) = bytes.split_at(bytes.len() / RECORD_LEN * RECORD_LEN);
-    assert!(rest.is_empty() || Record::read(rest).is_none());
-    let records: Vec<Record> = told
-        .chunks_exact(RECORD_LEN)
-        .filter_map(Record::read)
-        .collect();
-    let mut mirror = Mirror::new();
-    for record in &records {
-        assert!(record.pid != 0 && usize::from(record.cpu) < MAX_CPUS);
-        mirror.apply(record);
-    }
-    let now = records.last().map_or(0, |record| record.monotonic_ns);
-    let cpus: CpuMask = (0..4).collect();
-    for round in 0..2 {
-        assert!(mirror.tasks().len() <= records.len());
-        let time = mirror.kernel_time(now);
-        let situation = mirror.situation(time, 1_000_000, cpus);
-        let jobs = situation.jobs.len();
-        assert!(jobs <= records.len());
-        if round == 0 {
-            let truth = &records[records.len() / 2..];
-            mirror.resync(truth, now);
-        }
-    }
-});
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| checks::check(bytes));
