@@ -5,7 +5,7 @@ use scx_temponet::agent::hint::protocol::{Ask, Reply, Request};
 use scx_temponet::agent::hint::{duration, Hint, HINT_BYTES};
 use scx_temponet::agent::hint::{CRITICALITY_MAX, PERIOD_MAX_NS, PERIOD_MIN_NS, RUNTIME_MIN_NS};
 
-fn check(hint: &Hint) {
+fn check_hint(hint: &Hint) {
     assert!(RUNTIME_MIN_NS <= hint.runtime_ns());
     assert!(hint.runtime_ns() <= hint.deadline_ns());
     assert!(hint.deadline_ns() <= hint.period_ns());
@@ -19,7 +19,7 @@ pub fn check(bytes: &[u8]) {
         Ok(request) => {
             assert!(request.tid > 0);
             if let Ask::Set(hint) = &request.ask {
-                check(hint);
+                check_hint(hint);
                 assert_eq!(request.encode(), bytes, "one way to say it");
             }
             assert_eq!(Request::decode(&request.encode()), Ok(request));
@@ -36,7 +36,7 @@ pub fn check(bytes: &[u8]) {
     }
     if let Some(value) = bytes.first_chunk::<HINT_BYTES>() {
         if let Ok(hint) = Hint::from_bytes(value) {
-            check(&hint);
+            check_hint(&hint);
             assert_eq!(&hint.to_bytes(), value);
         }
     }
