@@ -70,13 +70,6 @@ static u32 verdict(const struct task_ctx *tctx, u64 now)
 	return left <= TN_VERDICT_MAX >> 20 ? word & 3 : TN_VERDICT_NONE;
 }
 
-static bool verdicts_in_force(u64 now)
-{
-	u64 until = board.verdicts_until;
-
-	return agent_wanted() && time_before(now, until) && until - now <= TN_VERDICT_MAX;
-}
-
 static bool table_fresh(u64 now)
 {
 	u64 until = board.table_until;

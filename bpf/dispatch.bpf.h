@@ -74,7 +74,7 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 		note_drained(dom);
 	if (!lane_jobs(own))
 		note_drained(cpu_lane(cpu));
-	if (declared && overloaded(cpu, now) && !verdicts_in_force(now)) {
+	if (declared && overloaded(cpu, now)) {
 		shed(cpu, dom, urgency_tier(prev_urg) == TN_DECLARED ? tctx : NULL, now);
 		if (tctx)
 			prev_urg = task_urgency(tctx, cpu, now);

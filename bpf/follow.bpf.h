@@ -19,9 +19,7 @@ static s64 table_score(const struct task_ctx *tctx, u32 level, u64 now)
 						     &board.distilled :
 						     &board.table;
 	u32 class = tctx->criticality ? 1 : 0;
-	/* A late job that makes way for its successor has until that must begin. */
-	s64 left = tctx->due_at - now - remaining(tctx);
-	u32 row = class * TN_SLACK_BINS + slack_bin(left);
+	u32 row = class * TN_SLACK_BINS + slack_bin(slack(tctx, now));
 
 	return table->q[bounded(row * TN_WORK_BINS + work_bin(remaining(tctx)),
 				TN_CLASSES * TN_SLACK_BINS * TN_WORK_BINS)];
@@ -114,7 +112,7 @@ __weak s64 best_of_first(u32 queue, s32 cpu, u32 level, bool masked, u64 now)
 			}
 		}
 		work += left;
-		margin = MIN(margin, (s64)(tctx->due_at - now - work));
+		margin = MIN(margin, (s64)(tctx->deadline_at - now - work));
 	}
 	return best;
 }

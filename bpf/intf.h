@@ -258,7 +258,6 @@ enum temponet_verdict {
 	TN_VERDICT_NONE = 0,
 	TN_VERDICT_KEEP = 1,
 	TN_VERDICT_GIVE_UP = 2,
-	TN_VERDICT_MAKE_WAY = 3, /* keep; if late, before its next job must begin */
 };
 
 /*
@@ -270,8 +269,6 @@ struct temponet_board {
 	u64 ring_after; /* it is not to be rung for before this */
 	/* Until then any order of the waiting jobs costs no deadline. */
 	u64 free_until;
-	/* Until then its verdicts stand in for our own rule for overload. */
-	u64 verdicts_until;
 	u64 table_until;
 	u64 untold; /* records that were lost: written by us, read by the agent */
 	u32 nr_slack_edges;

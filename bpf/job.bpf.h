@@ -42,15 +42,6 @@ static s64 slack(const struct task_ctx *tctx, u64 now)
 	return (s64)(tctx->deadline_at - now - remaining(tctx));
 }
 
-/* When the first job behind this late one must begin that can still be on time. */
-static u64 make_way(const struct task_ctx *tctx, u64 now)
-{
-	u64 period = MAX(tctx->period_ns, 1), behind = since(now + remaining(tctx), tctx->deadline_at);
-	u64 next_due = tctx->deadline_at + (behind / period + 1) * period;
-
-	return next_due - MIN(job_cost(tctx), period);
-}
-
 /* Where a task stands now, and by which time it is ordered there. */
 static u32 task_tier(struct task_ctx *tctx, s32 cpu, u64 now)
 {
@@ -58,7 +49,6 @@ static u32 task_tier(struct task_ctx *tctx, s32 cpu, u64 now)
 
 	if (tctx->base == TN_BACKGROUND)
 		return TN_BACKGROUND;
-	tctx->due_at = tctx->deadline_at;
 	if (tctx->base == TN_DECLARED)
 		said = verdict(tctx, now);
 
@@ -73,27 +63,18 @@ static u32 task_tier(struct task_ctx *tctx, s32 cpu, u64 now)
 		if (tctx->base == TN_INFERRED ||
 		    time_after(tctx->release_at, now + tctx->period_ns))
 			return TN_BACKGROUND;
-		return said == TN_VERDICT_KEEP || said == TN_VERDICT_MAKE_WAY ? TN_DECLARED :
-										 TN_INFERRED;
+		return said == TN_VERDICT_KEEP ? TN_DECLARED : TN_INFERRED;
 	}
 
 	/* An estimated deadline says that a job is hopeless only if the estimate
 	 * is worth something. */
 	if (tctx->base == TN_INFERRED && !steady(tctx))
 		return tctx->demoted ? TN_BACKGROUND : TN_INFERRED;
-	/* The agent sees further than this queue. */
-	switch (said) {
-	case TN_VERDICT_GIVE_UP:
+	/* The agent sees further than this queue. But whom it keeps is not kept at all
+	 * costs: where they do not fit either, our own rule goes on. */
+	tctx->given_up = said == TN_VERDICT_GIVE_UP;
+	if (tctx->given_up)
 		return TN_LATE;
-	case TN_VERDICT_MAKE_WAY:
-		/* Late already: what is left is done for the sake of the next job
-		 * that can still be on time. */
-		if (slack(tctx, now) < 0)
-			tctx->due_at = make_way(tctx, now);
-		return TN_DECLARED;
-	case TN_VERDICT_KEEP:
-		return TN_DECLARED;
-	}
 	if (!overloaded(cpu, now))
 		return tctx->base;
 	/* Once given up, a task is so until it is on time again. */
@@ -102,6 +83,9 @@ static u32 task_tier(struct task_ctx *tctx, s32 cpu, u64 now)
 	return tctx->dropped ? TN_LATE : tctx->base;
 }
 
+/* Behind all costs there are. */
+#define GIVEN_UP_LAST (1ULL << 50)
+
 static u64 tier_key(const struct task_ctx *tctx, u32 tier)
 {
 	if (tier == TN_BACKGROUND)
@@ -109,9 +93,9 @@ static u64 tier_key(const struct task_ctx *tctx, u32 tier)
 	/* Late tasks are brought back on time one after the other, the cheapest
 	 * first: that is the most jobs on time for the work. */
 	if (tier == TN_LATE)
-		return job_cost(tctx) + tctx->tie;
+		return job_cost(tctx) + tctx->tie + (tctx->given_up ? GIVEN_UP_LAST : 0);
 	/* A deadline many seconds away is no reason to wait for as long. */
-	return MIN(tctx->due_at, tctx->release_at + TN_STARVE_BOUND / 2);
+	return MIN(tctx->deadline_at, tctx->release_at + TN_STARVE_BOUND / 2);
 }
 
 static u64 task_urgency(struct task_ctx *tctx, s32 cpu, u64 now)

@@ -226,7 +226,8 @@ __weak int shed_dearest(u32 lane_id, u64 prev_cost, u64 now)
 		tctx = task_ctx(p);
 		if (!tctx)
 			break;
-		dearest = job_cost(tctx) * 9 / 8;
+		/* Whom the agent gave up has no claim. */
+		dearest = tctx->given_up ? 0 : job_cost(tctx) * 9 / 8;
 		break;
 	}
 	if (!dearest)

@@ -43,12 +43,12 @@ struct task_ctx {
 	/* The current job. */
 	u64 release_at;
 	u64 deadline_at;
-	u64 due_at; /* by which it is ordered: the deadline, as a rule */
 	u64 exec_ns; /* executed so far */
 	u64 budget_ns; /* what it may execute as the job it is */
 	bool open; /* released, not yet counted as met or missed */
 	bool rolled; /* released by a used-up budget, not by a wake-up */
 	bool dropped; /* given up in overload, see shed_load() */
+	bool given_up; /* by the agent */
 	bool demoted; /* inferred, and outran its estimate: a hog for now */
 	u8 sleep; /* AWAKE, ASLEEP, NEWBORN */
 	u64 job; /* its number */

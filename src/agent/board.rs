@@ -19,8 +19,6 @@ const MAX_CPUS: usize = intf::temponet_consts_TN_MAX_CPUS as usize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     Keep,
-    /// Keep it; a late job of it is due when its next one must begin.
-    MakeWay,
     GiveUp,
 }
 
@@ -107,11 +105,6 @@ impl Board {
             .store(at_ns as u64, Ordering::Relaxed);
     }
 
-    pub fn verdicts_until(&self, at_ns: i64) {
-        self.word(|b| unsafe { &raw mut (*b).verdicts_until })
-            .store(at_ns as u64, Ordering::Relaxed);
-    }
-
     pub fn table_until(&self, at_ns: i64) {
         self.word(|b| unsafe { &raw mut (*b).table_until })
             .store(at_ns as u64, Ordering::Relaxed);
@@ -153,7 +146,6 @@ impl Board {
     pub fn judge(&self, pid: u32, verdict: Verdict, expires_ns: i64) {
         let said = match verdict {
             Verdict::Keep => intf::temponet_verdict_TN_VERDICT_KEEP,
-            Verdict::MakeWay => intf::temponet_verdict_TN_VERDICT_MAKE_WAY,
             Verdict::GiveUp => intf::temponet_verdict_TN_VERDICT_GIVE_UP,
         };
         let expiry = expires_ns as u64 >> 20 & ((1 << 30) - 1);

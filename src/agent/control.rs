@@ -430,9 +430,8 @@ impl Control {
         if self.is_hasty(given_up, effect) {
             cpus.iter().for_each(|cpu| self.board.withdraw(cpu));
             self.board.free_until(0);
-            self.board.verdicts_until(0);
         } else {
-            self.judge(given_up, until);
+            self.judge(until);
         }
         let spare = (cpus.count() as f64 - kept_load).max(0.0);
         self.rounds.share = (spare * OF_SPARE).clamp(LEAST_SHARE, self.settings.budget);
@@ -476,19 +475,14 @@ impl Control {
         now - first < DELIBERATE_FOR
     }
 
-    fn judge(&self, given_up: u64, until: i64) {
-        // Where all fit, whoever is late catches up soonest in front.
-        let keep = if given_up > 0 {
-            Verdict::MakeWay
-        } else {
-            Verdict::Keep
-        };
+    fn judge(&self, until: i64) {
         for (place, task) in self.mirror.upcoming_tasks().enumerate() {
-            let kept = self.brain.keeps_task(place);
-            let verdict = if kept { keep } else { Verdict::GiveUp };
+            let verdict = match self.brain.keeps_task(place) {
+                true => Verdict::Keep,
+                false => Verdict::GiveUp,
+            };
             self.board.judge(task.record.pid, verdict, until);
         }
-        self.board.verdicts_until(until);
     }
 
     /// Once in a while, for those who watch: the jobs with the least slack.
@@ -553,7 +547,7 @@ impl Control {
             };
             self.board.value(cell, draw() as i16);
         }
-        for write in [Board::free_until, Board::verdicts_until, Board::table_until] {
+        for write in [Board::free_until, Board::table_until] {
             write(&self.board, now.wrapping_add(draw() as i64 >> 34));
         }
         self.board.ring_after(draw() as i64);
