@@ -471,7 +471,8 @@ proptest! {
         };
         let (load, rate) = sums(&|i| !shield.given_up().contains(&(i as u32)));
         let capacity = cpus as f64 * (1.0 + 1e-3);
-        prop_assert!(load <= capacity + 1e-9);
+        let alone = works.len() == 1;
+        prop_assert!(load <= capacity + 1e-9 || alone);
         for others in 0u32..1 << works.len() {
             let (load, worth) = sums(&|i| others & (1 << i) != 0);
             prop_assert!(load > capacity - 1e-9 || worth <= rate + 1e-9);
