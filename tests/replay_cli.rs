@@ -106,35 +106,38 @@ fn what_is_not_modelled_is_a_warning_with_its_place() {
         .all(|n| n["thread"].is_null() || n["at"][0]["line"].is_u64()));
 }
 
+/// `replay` calls policies as a live run does; the books' EDF gives nobody up.
 #[test]
 fn a_saved_set_gives_sim_the_same_figures() {
-    let folder = tempfile::tempdir().unwrap();
-    let saved = scratch(&folder, "set.toml");
-    let report = json(&[OVERLOAD, "-p", "edf", "--save", &saved]);
-    let out = scx(
-        "sim",
-        &[
-            "-w",
-            &saved,
-            "-p",
-            "edf",
-            "--semantics",
-            "continue",
-            "--json",
-        ],
-    );
-    assert!(out.status.success(), "{}", text(&out.stderr));
-    let sim: Value = serde_json::from_slice(&out.stdout).unwrap();
-    let set = &sim["comparisons"][0]["outcomes"][0]["sets"][0];
-    for figure in [
-        "jobs",
-        "met",
-        "compliance",
-        "response_ms",
-        "lateness_p99_ms",
-        "preemptions",
-    ] {
-        assert_eq!(set[figure], report["schedulers"][0][figure], "{figure}");
+    for (name, in_sim) in [("edf", "edf-kernel"), ("plain-edf", "edf"), ("rm", "rm")] {
+        let folder = tempfile::tempdir().unwrap();
+        let saved = scratch(&folder, "set.toml");
+        let report = json(&[OVERLOAD, "-p", name, "--save", &saved]);
+        let out = scx(
+            "sim",
+            &[
+                "-w",
+                &saved,
+                "-p",
+                in_sim,
+                "--semantics",
+                "continue",
+                "--json",
+            ],
+        );
+        assert!(out.status.success(), "{}", text(&out.stderr));
+        let sim: Value = serde_json::from_slice(&out.stdout).unwrap();
+        let set = &sim["comparisons"][0]["outcomes"][0]["sets"][0];
+        for figure in [
+            "jobs",
+            "met",
+            "compliance",
+            "response_ms",
+            "lateness_p99_ms",
+            "preemptions",
+        ] {
+            assert_eq!(set[figure], report["schedulers"][0][figure], "{figure}");
+        }
     }
 }
 
@@ -177,14 +180,14 @@ fn the_page_is_one_file_that_asks_for_nothing() {
     }
     let data = page.split("type=\"application/json\">").nth(1).unwrap();
     let data: Value = serde_json::from_str(data.split("</script>").next().unwrap()).unwrap();
-    assert_eq!(data["schedulers"].as_array().unwrap().len(), 4);
+    assert_eq!(data["schedulers"].as_array().unwrap().len(), 5);
     assert_eq!(data["tasks"][0]["critical"], true);
     let stretch = &data["stretch"];
     assert!(stretch["why"]
         .as_str()
         .unwrap()
         .starts_with("Most deadlines were missed here"));
-    assert_eq!(stretch["runs"].as_array().unwrap().len(), 4);
+    assert_eq!(stretch["runs"].as_array().unwrap().len(), 5);
     assert!(!stretch["runs"][0]["segments"]
         .as_array()
         .unwrap()
