@@ -30,12 +30,12 @@ static void shed(s32 cpu, u32 dom, struct task_ctx *prev, u64 now)
 		prev->dropped = true;
 }
 
-/* A job runs on @cpu while others wait in this lane. */
+/* A job runs while others wait in this lane that compete with it. */
 static void note_contended(u32 lane_id, u64 now)
 {
 	struct pressure *pr = pressure(lane_id);
 
-	if (pr->late_jobs && lane_jobs(lane(lane_id)))
+	if (pr->late_jobs && lane_claims(lane(lane_id)))
 		note_time(&pr->contended_at, now);
 }
 
@@ -109,8 +109,10 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 	moved = served == SERVED_MOVED || served == SERVED_FOLLOWED;
 	if (!moved)
 		tier = tctx ? task_tier(tctx, cpu, now) : TN_BACKGROUND;
-	/* Whoever was moved is counted until he runs. */
-	if (tier != TN_BACKGROUND && lane_jobs(shared) + lane_jobs(own) > moved) {
+	/* Whoever was moved is counted until he runs. What has no declared deadline is
+	 * in nobody's way. */
+	if ((tier == TN_DECLARED || tier == TN_LATE) &&
+	    lane_claims(shared) + lane_claims(own) > moved) {
 		note_contended(dom, now);
 		note_contended(cpu_lane(cpu), now);
 	}

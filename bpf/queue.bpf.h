@@ -68,6 +68,12 @@ static u64 lane_jobs(const struct lane *lane)
 	return lane->nr[TN_DECLARED] + lane->nr[TN_INFERRED] + lane->nr[TN_LATE];
 }
 
+/* Those that compete by declared deadlines, or were given up for them. */
+static u64 lane_claims(const struct lane *lane)
+{
+	return lane->nr[TN_DECLARED] + lane->nr[TN_LATE];
+}
+
 static u64 *queue_served_at(u32 queue)
 {
 	return &lane(queue / TN_NR_TIERS)->served_at[bounded(queue, TN_NR_TIERS)];
