@@ -147,8 +147,8 @@ impl Keep {
             self.order.clear();
             self.order.extend(0..tasks.len() as u32);
         }
-        // The stable sort is quick where there is little to do.
-        self.order.sort_by_key(|&at| {
+        // Quick where they are in order already; the stable sort may allocate.
+        self.order.sort_unstable_by_key(|&at| {
             let task = &tasks[at as usize];
             (Reverse(task.criticality), task.runtime_ns, at)
         });
