@@ -70,12 +70,15 @@ enum temponet_times {
 	TN_SERVE_LEAST = 5 * TN_MSEC,
 	/* What such a turn lasts, rounded up to the tick. */
 	TN_SLICE_BOUND = 1 * TN_MSEC,
+	/* How long at most a CPU is spared the next one. */
+	TN_BOUND_REST = 100 * TN_MSEC,
 	/* A fair-share hog of low weight is aged to the front within this. */
 	TN_AGING = 1000 * TN_MSEC,
 
 	/*
-	 * A CPU whose jobs have not all been served for so long, and so many of them
-	 * late in that time, is overloaded: only then do hopeless jobs step aside.
+	 * Where so many jobs per CPU were late, the first of them so long ago, without
+	 * a moment at which nobody waited, there is overload (pressure.bpf.h): only
+	 * then do hopeless jobs step aside.
 	 * Without overload they catch up soonest, and disturb least, where their
 	 * deadline puts them: in front.
 	 */

@@ -20,7 +20,8 @@
  *
  * 1. Tiers. declared, inferred, background, late: in this order, each in queues
  *    of its own (queue.bpf.h). The first two are ordered by deadline, background
- *    by weighted virtual time, late by deadline. Late and background take turns.
+ *    by weighted virtual time, late by cost. Late and background take turns. When
+ *    jobs are late: pressure.bpf.h.
  * 2. Jobs (job.bpf.h). Release by wake-up, completion by sleep, the CBS wake-up
  *    rule in between; budgets that keep a liar from being everybody's problem.
  * 3. Parameters (params.bpf.h): hint, rule, estimate.

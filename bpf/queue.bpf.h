@@ -358,15 +358,16 @@ static bool take_lane_due(u32 lane_id, s32 cpu, u64 now, u32 servers)
 
 /*
  * If so, it is its turn. Only from dispatch(), where tasks may be moved. However
- * many wait, and however long a turn lasts where ticks come late, two thirds of
- * the CPU stay with those who are served in order.
+ * many wait, and however late the tick that ends a turn, two thirds of the CPU
+ * stay with those who are served in order. A turn that lasted longer than ticks
+ * explain (a real-time task, a host that took the CPU away) puts off no other.
  */
 __weak int serve_bound(s32 cpu, u32 dom, u64 now)
 {
 	struct cpu_ctx *cpuc = cpu_ctx(cpu);
 
 	if (cpuc->bound_since) {
-		cpuc->bound_again = now + 2 * since(now, cpuc->bound_since);
+		cpuc->bound_again = now + MIN(2 * since(now, cpuc->bound_since), TN_BOUND_REST);
 		cpuc->bound_since = 0;
 	}
 	if (time_before(now, cpuc->bound_again))

@@ -47,42 +47,15 @@ fn try_all(target: &str, check: fn(&[u8])) {
     assert!(tried > 100, "{tried} inputs");
 }
 
-#[test]
-fn rules_again() {
-    try_all("rules", rules::check);
+macro_rules! again {
+    ($($target:ident)*) => {
+        mod again {$(
+            #[test]
+            fn $target() {
+                super::try_all(stringify!($target), super::$target::check);
+            }
+        )*}
+    };
 }
 
-#[test]
-fn task_set_again() {
-    try_all("task_set", task_set::check);
-}
-
-#[test]
-fn rtapp_workload_again() {
-    try_all("rtapp_workload", rtapp_workload::check);
-}
-
-#[test]
-fn rtapp_log_again() {
-    try_all("rtapp_log", rtapp_log::check);
-}
-
-#[test]
-fn model_again() {
-    try_all("model", model::check);
-}
-
-#[test]
-fn model_metadata_again() {
-    try_all("model_metadata", model_metadata::check);
-}
-
-#[test]
-fn hint_again() {
-    try_all("hint", hint::check);
-}
-
-#[test]
-fn ring_again() {
-    try_all("ring", ring::check);
-}
+again!(rules task_set rtapp_workload rtapp_log model model_metadata hint ring);

@@ -17,10 +17,6 @@ use crate::policy::{
     PolicyConfig, Scorer, ShieldConfig, ShieldMode, Situation, Token, Tokenizer, Upcoming,
 };
 
-/// Longer than where all is known from the start: here everybody is behind by the time
-/// that overload is seen, and whoever is given up for that falls behind for good.
-const FALL_BACK_NS: i64 = 1_000_000_000;
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {
     /// ONNX Runtime where it is found, else the built-in one.
@@ -90,7 +86,6 @@ impl Brain {
                 // Linux has no abort: a late job goes on.
                 overload: OverloadRule::Keep,
                 stated_permille: STATED_PERMILLE,
-                fall_back_ns: FALL_BACK_NS,
                 ..ShieldConfig::default()
             },
             ..PolicyConfig::default()

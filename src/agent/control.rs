@@ -18,6 +18,7 @@ use super::board::{Board, Verdict};
 use super::brain::Brain;
 use super::gauges::{Endangered, Gauges, ENDANGERED};
 use super::mirror::Mirror;
+use super::misbehave::{Garbage, Misbehaviour};
 use super::record::{Record, RECORD_LEN};
 use super::thread::{event_fd, monotonic, page_faults, thread_cpu, touch_stack, wait};
 use crate::policy::CpuMask;
@@ -64,19 +65,6 @@ pub struct Settings {
     pub resync_every: Option<Duration>,
 }
 
-/// How an agent can go wrong, for the tests that let it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-pub enum Misbehaviour {
-    #[default]
-    None,
-    /// Random decisions, verdicts, tables and times
-    Garbage,
-    /// Wakes up and says nothing, not even that it lives
-    Silence,
-    /// Does not read the ring for seconds at a time
-    Deaf,
-}
-
 /// The thread, from outside.
 pub struct Agent {
     thread: Option<JoinHandle<()>>,
@@ -118,7 +106,7 @@ impl Agent {
                     new_brains,
                     buffer: vec![0; 256 * RECORD_LEN],
                     records: Vec::with_capacity(1024),
-                    chance: 0x9E37_79B9_7F4A_7C15,
+                    garbage: Garbage::default(),
                 };
                 control.warm_up();
                 touch_stack();
@@ -198,7 +186,7 @@ struct Control {
     buffer: Vec<u8>,
     records: Vec<Record>,
     rounds: Rounds,
-    chance: u64,
+    garbage: Garbage,
 }
 
 impl Control {
@@ -318,7 +306,7 @@ impl Control {
         }
         match self.settings.misbehave {
             Misbehaviour::Silence => return,
-            Misbehaviour::Garbage => return self.publish_garbage(),
+            Misbehaviour::Garbage => return self.misbehave(),
             Misbehaviour::None | Misbehaviour::Deaf => {}
         }
         let now = monotonic();
@@ -518,41 +506,12 @@ impl Control {
         }
     }
 
-    fn publish_garbage(&mut self) {
-        let mut draw = || {
-            self.chance ^= self.chance << 13;
-            self.chance ^= self.chance >> 7;
-            self.chance ^= self.chance << 17;
-            self.chance
-        };
-        let now = self.mirror.kernel_time(monotonic());
-        for cpu in self.settings.cpus.iter() {
-            let pid = (draw() % 2000) as u32;
-            let (made, expires) = (draw() as i64, now.wrapping_add(draw() as i64 >> 36));
-            self.board.decide(cpu, pid, draw(), made, expires);
-        }
-        for _ in 0..64 {
-            let pid = (draw() % 2000) as u32;
-            let verdict = if draw() % 2 == 0 {
-                Verdict::Keep
-            } else {
-                Verdict::GiveUp
-            };
-            self.board
-                .judge(pid, verdict, now.wrapping_add(draw() as i64 >> 33));
-            let cell = super::board::Cell {
-                class: draw() as usize % 2,
-                slack: draw() as usize % 64,
-                work: draw() as usize % 32,
-            };
-            self.board.value(cell, draw() as i16);
-        }
-        for write in [Board::free_until, Board::table_until] {
-            write(&self.board, now.wrapping_add(draw() as i64 >> 34));
-        }
-        self.board.ring_after(draw() as i64);
-        self.board.heartbeat(draw() as i64);
-        self.rounds.decided_at = monotonic();
+    fn misbehave(&mut self) {
+        let now = monotonic();
+        let kernel_now = self.mirror.kernel_time(now);
+        self.garbage
+            .publish(&self.board, self.settings.cpus, kernel_now);
+        self.rounds.decided_at = now;
     }
 
     fn account(&mut self, cpu_before: i64) {

@@ -14,6 +14,7 @@ pub mod hint;
 pub mod kernel;
 mod machine;
 pub mod mirror;
+pub mod misbehave;
 pub mod record;
 pub mod recorder;
 pub mod rules;

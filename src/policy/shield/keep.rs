@@ -13,7 +13,6 @@
 
 use super::super::job::{Situation, Upcoming};
 use super::future::FULL;
-use super::ShieldConfig;
 use std::cmp::Reverse;
 
 /// Up to so many tasks share a CPU, or all CPUs, the choice is improved.
@@ -29,6 +28,9 @@ const WORTH_IT: f64 = 1.2;
 /// Of the spread of a task's work, this much counts as load. Chosen on sets
 /// with hidden times, from 0, 0.3 and 0.6.
 const DOUBT: f64 = 0.3;
+/// A task that is behind has to catch up within this time, beside its further jobs.
+/// One that cannot would only make others late on its way.
+const CATCH_UP_NS: f64 = 1e9;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Keep {
@@ -42,8 +44,6 @@ pub(super) struct Keep {
     /// By pending job.
     given_up: Vec<bool>,
     lanes: Vec<f64>,
-    catch_up_ns: f64,
-    fall_back_ns: f64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -58,9 +58,7 @@ struct Item {
 
 impl Keep {
     /// Makes the choice. O(N log N), less where everybody fits.
-    pub fn choose(&mut self, situation: &Situation<'_>, stated: f64, config: &ShieldConfig) {
-        self.catch_up_ns = config.catch_up_ns.max(1) as f64;
-        self.fall_back_ns = config.fall_back_ns.max(1) as f64;
+    pub fn choose(&mut self, situation: &Situation<'_>, stated: f64) {
         let tasks = situation.upcoming;
         let capacity = situation.cpus.count() as f64 * stated;
         self.given_up.clear();
@@ -99,8 +97,8 @@ impl Keep {
         let cpus = situation.cpus.count();
         self.lanes.clear();
         let mut total = 0.0;
-        for (at, task) in situation.upcoming.iter().enumerate() {
-            let load = self.load(at, task);
+        for task in situation.upcoming {
+            let load = load(task);
             total += load;
             if let Some(lane) = lane(task, situation) {
                 *self.lane(lane) += load;
@@ -114,16 +112,6 @@ impl Keep {
         let lane = usize::from(lane);
         self.lanes.resize(self.lanes.len().max(lane + 1), 0.0);
         &mut self.lanes[lane]
-    }
-
-    fn load(&self, at: usize, task: &Upcoming) -> f64 {
-        let within_ns = match self.kept.get(at) {
-            Some(false) => self.catch_up_ns,
-            _ => self.fall_back_ns,
-        };
-        let spread = task.spread_ns.max(0) as f64 / task.period_ns.max(1) as f64;
-        let backlog = f64::from(task.behind) * task.runtime_ns.max(0) as f64;
-        task.utilisation() + DOUBT * spread + backlog / within_ns
     }
 
     pub fn keeps_job(&self, job: u32) -> bool {
@@ -159,7 +147,7 @@ impl Keep {
                 self.items.push(Item {
                     task: at,
                     lane: lane(task, situation),
-                    load: self.load(at, task),
+                    load: load(task),
                     worth: rate(task) + f64::from(task.criticality) * all,
                     critical: task.criticality > 0,
                 });
@@ -255,6 +243,12 @@ fn lane(task: &Upcoming, situation: &Situation<'_>) -> Option<u16> {
             permitted.single().filter(|_| situation.cpus.count() > 1)
         }
     }
+}
+
+fn load(task: &Upcoming) -> f64 {
+    let spread = task.spread_ns.max(0) as f64 / task.period_ns.max(1) as f64;
+    let backlog = f64::from(task.behind) * task.runtime_ns.max(0) as f64;
+    task.utilisation() + DOUBT * spread + backlog / CATCH_UP_NS
 }
 
 /// Every combination that may still beat the best, the dearest for its share last.

@@ -88,11 +88,6 @@ pub struct ShieldConfig {
     /// Work is stated so many thousandths of what it is, because others use the
     /// CPUs too: the mask keeps room for them, but no task is given up for that.
     pub stated_permille: u32,
-    /// Where late jobs go on: a task that is behind has to catch up within this time,
-    /// beside its further jobs. One that cannot would only make others late on its way.
-    pub catch_up_ns: i64,
-    /// The same for a task that is kept already.
-    pub fall_back_ns: i64,
 }
 
 impl Default for ShieldConfig {
@@ -101,8 +96,6 @@ impl Default for ShieldConfig {
             overload: OverloadRule::default(),
             calm_ns: 50_000_000,
             stated_permille: 1000,
-            catch_up_ns: 1_000_000_000,
-            fall_back_ns: 1_000_000_000,
         }
     }
 }
@@ -177,7 +170,7 @@ impl Shield {
         let keeps = self.config.overload == OverloadRule::Keep;
         if keeps {
             let stated = f64::from(self.config.stated_permille) / 1000.0;
-            self.keep.choose(situation, stated, &self.config);
+            self.keep.choose(situation, stated);
         }
         self.sort_out(situation, true);
         let lanes_fit = self.lanes.test(situation, &self.timely);

@@ -153,8 +153,9 @@ impl Shedding {
         kept.sort_unstable_by_key(|job| (job.deadline, job.task));
         let mut work = 0;
         for (at, job) in kept.iter().enumerate() {
-            work += job.remaining;
-            let room = job.deadline.saturating_sub(view.now) * view.cores as Ns;
+            work = job.remaining.saturating_add(work);
+            let left = job.deadline.saturating_sub(view.now);
+            let room = left.saturating_mul(view.cores as Ns);
             if work > room {
                 let longest = kept[..=at].iter().rev().max_by_key(|job| job.remaining);
                 let victim = longest.expect("at least this one").task;
@@ -174,14 +175,14 @@ impl Shedding {
         };
         let kept = view.jobs.iter().filter(|job| self.is_kept(job));
         let dearest = kept.max_by_key(|job| (cost(job), job.task));
-        if let Some(job) = dearest.filter(|job| cost(job) > cheapest * 9 / 8) {
+        if let Some(job) = dearest.filter(|job| cost(job) > cheapest.saturating_mul(9) / 8) {
             self.tasks[job.task as usize].dropped = true;
         }
     }
 
     /// Those who are kept by deadline, then the late, the cheapest first.
     fn rank(&mut self, view: &View, overloaded: bool) {
-        let tasks = &mut self.tasks;
+        let tasks = &self.tasks;
         let is_late = |task: TaskId| overloaded && tasks[task as usize].dropped;
         self.order.clear();
         self.order.extend(view.jobs.iter().map(|job| job.task));
@@ -220,7 +221,8 @@ impl Shedding {
             }
             waiting += 1;
             let since = *state.late_since.get_or_insert(now);
-            oldest = oldest.min(Some((since, task))).or(Some((since, task)));
+            let this = (since, task);
+            oldest = Some(oldest.map_or(this, |oldest| oldest.min(this)));
         }
         let Some((_, task)) = oldest else {
             self.served_at = now;
