@@ -41,12 +41,12 @@ static void note_contended(u32 lane_id, u64 now)
 
 void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 {
-	u32 dom = dom_of(cpu), tier, first, second;
+	u32 dom = dom_of(cpu), tier;
 	struct lane *shared = lane(dom), *own = lane(cpu_lane(cpu));
 	u64 declared = shared->nr[TN_DECLARED] | own->nr[TN_DECLARED];
 	u64 inferred = shared->nr[TN_INFERRED] | own->nr[TN_INFERRED];
-	u64 lower = shared->nr[TN_BACKGROUND] | own->nr[TN_BACKGROUND] | shared->nr[TN_LATE] |
-		    own->nr[TN_LATE];
+	u64 late = shared->nr[TN_LATE] | own->nr[TN_LATE];
+	u64 lower = late | shared->nr[TN_BACKGROUND] | own->nr[TN_BACKGROUND];
 	u64 now = 0, prev_urg = URGENCY_IDLE;
 	struct task_ctx *tctx = NULL;
 	bool moved;
@@ -91,19 +91,13 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 		tier = TN_INFERRED;
 		served = serve_tier(cpu, dom, TN_INFERRED, prev_urg);
 	}
+	if (served == SERVED_NONE && (late || nr_doms > 1 || tctx)) {
+		tier = TN_LATE;
+		served = serve_tier(cpu, dom, TN_LATE, prev_urg);
+	}
 	if (served == SERVED_NONE) {
-		/* What is left over goes to hogs and late jobs in turn. */
-		first = cpu_ctx(cpu)->late_turn ? TN_LATE : TN_BACKGROUND;
-		second = TN_LATE + TN_BACKGROUND - first;
-		if (urgency_tier(prev_urg) == second && (shared->nr[first] | own->nr[first]))
-			prev_urg = urgency(first, ~0ULL);
-		tier = first;
-		served = serve_tier(cpu, dom, first, prev_urg);
-		if (served == SERVED_NONE) {
-			tier = second;
-			served = serve_tier(cpu, dom, second, prev_urg);
-		}
-		cpu_ctx(cpu)->late_turn = first == TN_BACKGROUND;
+		tier = TN_BACKGROUND;
+		served = serve_tier(cpu, dom, TN_BACKGROUND, prev_urg);
 	}
 
 	moved = served == SERVED_MOVED || served == SERVED_FOLLOWED;

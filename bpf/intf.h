@@ -38,15 +38,12 @@ enum temponet_consts {
 	TN_AGE_BUCKETS = 32,
 };
 
-/*
- * What a task is to us. The order is the order of service; the two lower tiers
- * share what the upper two leave over.
- */
+/* What a task is to us, in the order of service. */
 enum temponet_tier {
 	TN_DECLARED = 0, /* a job with parameters from a hint or a rule */
 	TN_INFERRED = 1, /* a job with parameters we estimated */
-	TN_BACKGROUND = 2, /* CPU hogs: no jobs, shares by weight */
-	TN_LATE = 3, /* jobs that can no longer make their deadline */
+	TN_LATE = 2, /* jobs that were given up in overload */
+	TN_BACKGROUND = 3, /* CPU hogs: no jobs, shares by weight */
 	TN_NR_TIERS = 4,
 };
 
@@ -64,7 +61,9 @@ enum temponet_times {
 	 * No runnable task waits longer than this (docs/scheduler.md has the
 	 * argument, tests/vm the test): each queue with n waiting tasks is served
 	 * at least once per min(TN_SERVE_EVERY, TN_STARVE_BOUND / 2 / n), whatever
-	 * stands above it, and no more than once per TN_SERVE_LEAST.
+	 * stands above it, and no more than once per TN_SERVE_LEAST. And as often as
+	 * TN_SERVE_EVERY each CPU looks for somebody who was passed over for half of
+	 * the bound.
 	 */
 	TN_SERVE_EVERY = 250 * TN_MSEC,
 	TN_SERVE_LEAST = 5 * TN_MSEC,

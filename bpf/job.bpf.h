@@ -213,6 +213,18 @@ static bool job_continues(const struct task_ctx *tctx, u64 now)
 	       (time >> 10) * (tctx->runtime_ns >> 10);
 }
 
+/* What an estimate says was eaten ahead is held against a task for TN_AGING at most:
+ * its rhythm may be another by now. */
+static void forget_debt(struct task_ctx *tctx, u64 now)
+{
+	u64 ahead = since(tctx->release_at, now);
+
+	if (tctx->base != TN_INFERRED || ahead <= TN_AGING)
+		return;
+	tctx->release_at -= ahead - TN_AGING;
+	tctx->deadline_at -= ahead - TN_AGING;
+}
+
 /* The budget is used up: this job ends at @end, its successor begins. */
 static void roll_job(struct task_struct *p, struct task_ctx *tctx, u64 budget, u64 end)
 {
@@ -221,6 +233,7 @@ static void roll_job(struct task_struct *p, struct task_ctx *tctx, u64 budget, u
 	this_stats()->rollovers++;
 	tctx->release_at += tctx->period_ns;
 	tctx->deadline_at += tctx->period_ns;
+	forget_debt(tctx, end);
 	tctx->exec_ns -= budget;
 	tctx->budget_ns = tctx->runtime_ns;
 	tctx->rolled = true;

@@ -18,10 +18,9 @@
  * before hundreds of CPUs share one. Batch work gets what is left, fairly, but
  * in slices of a few milliseconds and with no eye for throughput.
  *
- * 1. Tiers. declared, inferred, background, late: in this order, each in queues
- *    of its own (queue.bpf.h). The first two are ordered by deadline, background
- *    by weighted virtual time, late by cost. Late and background take turns. When
- *    jobs are late: pressure.bpf.h.
+ * 1. Tiers. declared, inferred, late, background: in this order, each in queues
+ *    of its own (queue.bpf.h). The first two are ordered by deadline, late by cost,
+ *    background by weighted virtual time. When jobs are late: pressure.bpf.h.
  * 2. Jobs (job.bpf.h). Release by wake-up, completion by sleep, the CBS wake-up
  *    rule in between; budgets that keep a liar from being everybody's problem.
  * 3. Parameters (params.bpf.h): hint, rule, estimate.
@@ -68,7 +67,7 @@ static __always_inline s32 queue_task(struct task_struct *p, struct task_ctx *tc
 	u64 urg;
 	s32 victim;
 
-	if (tier == TN_INFERRED && crowded(dom_of(cpu), tctx)) {
+	if (tier == TN_INFERRED && tctx->base == TN_INFERRED && crowded(dom_of(cpu), tctx)) {
 		demote(tctx);
 		tier = tctx->run_tier = TN_BACKGROUND;
 	}
@@ -229,6 +228,7 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 	tctx->cpu = cpu;
 	tctx->on_cpu = true;
 	tier = tctx->run_tier;
+	cpuc->looked_again = false;
 	cpuc->urgency = tctx->cut_in ? URGENCY_NEVER : urgency(tier, tier_key(tctx, tier));
 	stats = class_stats(tier);
 	stats->runs++;
@@ -244,7 +244,7 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 		stats->wait_ns += wait;
 		if (wait > stats->wait_max_ns)
 			stats->wait_max_ns = wait;
-		if (tier >= TN_BACKGROUND)
+		if (tier > TN_INFERRED)
 			cpuc->hog_since = now;
 		if (tier == TN_BACKGROUND)
 			advance_vclock(tctx->vtime, now);
@@ -284,10 +284,27 @@ static void wake_idle_for_waiting(u32 dom)
 		if (!p)
 			continue;
 		cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
-		if (cpu >= 0)
-			scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+		if (cpu < 0)
+			continue;
+		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 		return;
 	}
+}
+
+/* Does anybody wait in the lane whom @cpu may run? */
+static bool lane_has_work_for(u32 lane_id, s32 cpu)
+{
+	u32 tier;
+
+	if (!lane_waits(lane(lane_id)))
+		return false;
+	bpf_for(tier, 0, TN_NR_TIERS) {
+		u32 queue = queue_id(lane_id, tier);
+
+		if (*queue_len(queue) && head_key(queue, cpu) != NO_KEY)
+			return true;
+	}
+	return false;
 }
 
 /*
@@ -368,11 +385,21 @@ void BPF_STRUCT_OPS(temponet_stopping, struct task_struct *p, bool runnable)
 /* The idle loop has nothing to lose. */
 void BPF_STRUCT_OPS(temponet_update_idle, s32 cpu, bool idle)
 {
-	note_drained(dom_of(cpu));
+	struct cpu_ctx *cpuc = cpu_ctx(cpu);
+	u32 dom = dom_of(cpu);
+
+	note_drained(dom);
 	note_drained(cpu_lane(cpu));
-	if (idle) {
-		cpu_ctx(cpu)->urgency = URGENCY_IDLE;
-		cpu_views[bounded(cpu, TN_MAX_CPUS)].pid = 0;
+	if (!idle)
+		return;
+	cpuc->urgency = URGENCY_IDLE;
+	cpu_views[bounded(cpu, TN_MAX_CPUS)].pid = 0;
+	/* Who was queued since it looked saw a busy CPU. Once per idle time: what
+	 * cannot come here after all would keep it looking. */
+	if (!cpuc->looked_again &&
+	    (lane_has_work_for(dom, cpu) || lane_has_work_for(cpu_lane(cpu), cpu))) {
+		cpuc->looked_again = true;
+		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 	}
 }
 
@@ -434,6 +461,15 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(temponet_init_task, struct task_struct *p,
 	return 0;
 }
 
+/* It comes to us: what it ran elsewhere is none of our books' business. */
+void BPF_STRUCT_OPS(temponet_enable, struct task_struct *p)
+{
+	struct task_ctx *tctx = task_ctx(p);
+
+	if (tctx)
+		tctx->accounted_ns = p->se.sum_exec_runtime;
+}
+
 /* It leaves us for another class, or for good. */
 void BPF_STRUCT_OPS(temponet_disable, struct task_struct *p)
 {
@@ -490,6 +526,7 @@ SCX_OPS_DEFINE(temponet_ops,
 	       .cgroup_set_weight	= (void *)temponet_cgroup_set_weight,
 	       .cgroup_move		= (void *)temponet_cgroup_move,
 	       .init_task		= (void *)temponet_init_task,
+	       .enable			= (void *)temponet_enable,
 	       .disable			= (void *)temponet_disable,
 	       .init			= (void *)temponet_init,
 	       .exit			= (void *)temponet_exit,

@@ -91,16 +91,15 @@ static s32 least_urgent_cpu(const struct task_struct *p, s32 cpu)
 	return victim >= 0 ? victim : cpu;
 }
 
-/* Is the first of the declared jobs in a lane for @cpu, and before @urg? */
+/* Is there a declared job in a lane for @cpu, and before @urg? */
 static bool declared_before(u32 lane_id, s32 cpu, u64 urg)
 {
-	struct task_struct *p;
+	u64 key;
 
 	if (!lane(lane_id)->nr[TN_DECLARED])
 		return false;
-	p = __COMPAT_scx_bpf_dsq_peek(queue_id(lane_id, TN_DECLARED));
-	return p && bpf_cpumask_test_cpu(cpu, p->cpus_ptr) &&
-	       urgency(TN_DECLARED, p->scx.dsq_vtime) < urg;
+	key = head_key(queue_id(lane_id, TN_DECLARED), cpu);
+	return key != NO_KEY && urgency(TN_DECLARED, key) < urg;
 }
 
 static bool outranked_by_declared(s32 cpu, u32 dom, u64 urg)
@@ -111,8 +110,12 @@ static bool outranked_by_declared(s32 cpu, u32 dom, u64 urg)
 /* Does anything wait that @cpu should run instead of what has urgency @urg? */
 static bool outranked(s32 cpu, u32 dom, u64 urg)
 {
-	if (urgency_tier(urg) >= TN_BACKGROUND &&
-	    (lane(dom)->nr[TN_INFERRED] | lane(cpu_lane(cpu))->nr[TN_INFERRED]))
+	struct lane *shared = lane(dom), *own = lane(cpu_lane(cpu));
+	u32 tier = urgency_tier(urg);
+
+	if (tier > TN_INFERRED && (shared->nr[TN_INFERRED] | own->nr[TN_INFERRED]))
+		return true;
+	if (tier > TN_LATE && (shared->nr[TN_LATE] | own->nr[TN_LATE]))
 		return true;
 	return outranked_by_declared(cpu, dom, urg);
 }

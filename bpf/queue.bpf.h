@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The queues: for each domain (last-level cache) and each tier a DSQ for tasks
- * that may move, and for each CPU and tier one for tasks that may not. All are
- * ordered by time within the tier.
+ * that may move, and for each CPU and tier one for tasks that may not. Ordered by
+ * time within the tier, the late ones by cost.
  *
  * A DSQ's length costs a hash look-up to ask for, and a dispatch would ask for
  * eight of them. So we count for ourselves, all tiers of a domain or CPU in one
@@ -68,6 +68,12 @@ static u64 lane_jobs(const struct lane *lane)
 	return lane->nr[TN_DECLARED] + lane->nr[TN_INFERRED] + lane->nr[TN_LATE];
 }
 
+/* All that wait there. */
+static u64 lane_waits(const struct lane *lane)
+{
+	return lane_jobs(lane) + lane->nr[TN_BACKGROUND];
+}
+
 /* Those that compete by declared deadlines, or were given up for them. */
 static u64 lane_claims(const struct lane *lane)
 {
@@ -106,11 +112,37 @@ static s32 leave_queue(struct task_ctx *tctx)
 	return queue;
 }
 
-static u64 head_key(u32 queue)
+#define NO_KEY (~0ULL)
+/* How far to look for one that may run here, where the first may not. */
+#define HEAD_SCAN 32
+
+__weak u64 first_key(u32 queue, s32 cpu)
+{
+	struct task_struct *p;
+	u64 key = NO_KEY;
+	int scanned = 0;
+
+	bpf_for_each(scx_dsq, p, queue, 0) {
+		if (bpf_cpumask_test_cpu(cpu, p->cpus_ptr)) {
+			key = p->scx.dsq_vtime;
+			break;
+		}
+		if (++scanned >= HEAD_SCAN)
+			break;
+	}
+	return key;
+}
+
+/* By what the first task in @queue that may run on @cpu is ordered. */
+static u64 head_key(u32 queue, s32 cpu)
 {
 	struct task_struct *p = __COMPAT_scx_bpf_dsq_peek(queue);
 
-	return p ? p->scx.dsq_vtime : ~0ULL;
+	if (!p)
+		return NO_KEY;
+	if (bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+		return p->scx.dsq_vtime;
+	return first_key(queue, cpu);
 }
 
 static u64 tier_slice(u32 tier)
@@ -147,7 +179,14 @@ __weak int move_to_late(u32 lane_id, u32 pid, u64 now)
 		tctx->run_tier = TN_LATE;
 		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, TN_SLICE_BACKGROUND);
 		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, tier_key(tctx, TN_LATE));
-		scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, late, 0);
+		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, late, 0))
+			break;
+		/* It ran and came back meanwhile: it still is where it was. */
+		if (__sync_val_compare_and_swap(&tctx->queue, late + 1, from + 1) != late + 1)
+			break;
+		__sync_fetch_and_add(queue_len(from), 1);
+		__sync_fetch_and_sub(queue_len(late), 1);
+		tctx->run_tier = TN_DECLARED;
 		break;
 	}
 	return 0;
@@ -249,11 +288,11 @@ __weak int shed_dearest(u32 lane_id, u64 prev_cost, u64 now)
 		if (++scanned >= SHED_SCAN)
 			break;
 	}
-	if (prev_cost > dearest)
-		return SHED_PREV;
-	if (!victim)
+	if (!victim && prev_cost <= dearest)
 		return SHED_NONE;
 	this_stats()->hopeless++;
+	if (prev_cost > dearest)
+		return SHED_PREV;
 	move_to_late(lane_id, victim, now);
 	return SHED_QUEUED;
 }
@@ -276,18 +315,21 @@ static bool queue_due(u32 queue, u64 now, u32 servers)
 	return waited * servers >= every;
 }
 
-/* The task of @queue that waits longest runs on @cpu next, if it may. */
-__weak int take_oldest(u32 queue, s32 cpu)
+/*
+ * Of those in @queue that may run on @cpu and wait since before @oldest, the one that
+ * waits longest is next.
+ */
+__weak int take_oldest(u32 queue, s32 cpu, u64 oldest)
 {
 	struct task_struct *p;
 	struct task_ctx *tctx;
-	u64 oldest = ~0ULL;
 	u32 pid = 0;
 	bool moved = false;
 
 	bpf_for_each(scx_dsq, p, queue, SCX_DSQ_ITER_REV) {
 		tctx = task_ctx(p);
-		if (tctx && tctx->queued_at < oldest && bpf_cpumask_test_cpu(cpu, p->cpus_ptr)) {
+		if (tctx && time_before(tctx->queued_at, oldest) &&
+		    bpf_cpumask_test_cpu(cpu, p->cpus_ptr)) {
 			oldest = tctx->queued_at;
 			pid = p->pid;
 		}
@@ -312,7 +354,7 @@ static bool take_due(u32 queue, s32 cpu, u64 now, u32 servers)
 	/* By virtual time hogs take turns. Jobs do not: after its turn the first of
 	 * them is still the first. */
 	if (queue % TN_NR_TIERS != TN_BACKGROUND)
-		return take_oldest(queue, cpu);
+		return take_oldest(queue, cpu, now);
 	return scx_bpf_dsq_move_to_local(queue, 0);
 }
 
@@ -325,6 +367,30 @@ static bool crowded(u32 dom, const struct task_ctx *tctx)
 	return tctx->samples < 2 && lane(dom)->nr[TN_INFERRED] > TN_CROWD * nr_servers(dom);
 }
 
+/*
+ * A queue may be served all the time and somebody in it never: one whose CPUs have
+ * better to do while others serve the queue, or whom the agent passes over. So each
+ * CPU looks for those, now and then, whatever the queues say of themselves.
+ */
+static bool patrol(s32 cpu, u32 dom, u64 now)
+{
+	struct cpu_ctx *cpuc = cpu_ctx(cpu);
+	int i;
+
+	if (time_before(now, cpuc->patrol_at))
+		return false;
+	cpuc->patrol_at = now + TN_SERVE_EVERY;
+	bpf_for(i, 0, 2 * TN_NR_TIERS) {
+		u32 at = cpuc->patrol_next++;
+		u32 lane_id = at & TN_NR_TIERS ? dom : cpu_lane(cpu);
+
+		if (take_oldest(queue_id(lane_id, at % TN_NR_TIERS), cpu,
+				now - TN_STARVE_BOUND / 2))
+			return true;
+	}
+	return false;
+}
+
 static bool lane_due(u32 lane_id, u64 now, u32 servers)
 {
 	return queue_due(queue_id(lane_id, TN_LATE), now, servers) ||
@@ -332,11 +398,16 @@ static bool lane_due(u32 lane_id, u64 now, u32 servers)
 	       queue_due(queue_id(lane_id, TN_INFERRED), now, servers);
 }
 
-/* Has any of the lower tiers that @cpu serves waited its bound? */
+/* Has any of the lower tiers that @cpu serves waited its bound, or maybe a task? */
 static bool bound_due(s32 cpu, u32 dom, u64 now)
 {
-	if (time_before(now, cpu_ctx(cpu)->bound_again))
+	struct cpu_ctx *cpuc = cpu_ctx(cpu);
+
+	if (time_before(now, cpuc->bound_again))
 		return false;
+	if (!time_before(now, cpuc->patrol_at) &&
+	    lane_waits(lane(dom)) + lane_waits(lane(cpu_lane(cpu))))
+		return true;
 	return lane_due(cpu_lane(cpu), now, 1) || lane_due(dom, now, nr_servers(dom));
 }
 
@@ -347,13 +418,24 @@ static bool take_lane_due(u32 lane_id, s32 cpu, u64 now, u32 servers)
 	int i;
 
 	for (i = 0; i < 3; i++) {
-		tier = tier >= TN_LATE || tier < TN_INFERRED ? TN_INFERRED : tier + 1;
+		tier = tier >= TN_BACKGROUND || tier < TN_INFERRED ? TN_INFERRED : tier + 1;
 		if (take_due(queue_id(lane_id, tier), cpu, now, servers)) {
 			cpu_ctx(cpu)->bound_tier = tier;
 			return true;
 		}
 	}
 	return false;
+}
+
+/* Nor do crowds in the CPU's own queues and in those it shares come before each other. */
+static bool take_any_due(s32 cpu, u32 dom, u64 now)
+{
+	struct cpu_ctx *cpuc = cpu_ctx(cpu);
+
+	cpuc->bound_shared = !cpuc->bound_shared;
+	return (cpuc->bound_shared && take_lane_due(dom, cpu, now, nr_servers(dom))) ||
+	       take_lane_due(cpu_lane(cpu), cpu, now, 1) ||
+	       take_lane_due(dom, cpu, now, nr_servers(dom));
 }
 
 /*
@@ -372,8 +454,7 @@ __weak int serve_bound(s32 cpu, u32 dom, u64 now)
 	}
 	if (time_before(now, cpuc->bound_again))
 		return false;
-	if (!take_lane_due(cpu_lane(cpu), cpu, now, 1) &&
-	    !take_lane_due(dom, cpu, now, nr_servers(dom)))
+	if (!patrol(cpu, dom, now) && !take_any_due(cpu, dom, now))
 		return false;
 	cpuc->bound_since = now;
 	cpuc->bound_turn = 1;
@@ -409,7 +490,7 @@ static bool steal(u32 dom, u32 tier)
  */
 __weak int serve_tier(s32 cpu, u32 dom, u32 tier, u64 prev_urg)
 {
-	u64 shared_key = ~0ULL, own_key = ~0ULL;
+	u64 shared_key = NO_KEY, own_key = NO_KEY;
 	u64 nr_shared = *queue_len(queue_id(dom, tier));
 	u64 nr_own = *queue_len(queue_id(cpu_lane(cpu), tier));
 	u32 shared = queue_id(dom, tier), own = queue_id(cpu_lane(cpu), tier);
@@ -421,9 +502,9 @@ __weak int serve_tier(s32 cpu, u32 dom, u32 tier, u64 prev_urg)
 
 	if (nr_shared | nr_own) {
 		if (nr_shared && (nr_own || compete))
-			shared_key = head_key(shared);
+			shared_key = head_key(shared, cpu);
 		if (nr_own && (nr_shared || compete))
-			own_key = head_key(own);
+			own_key = head_key(own, cpu);
 		if (compete && prev_urg <= urgency(tier, MIN(shared_key, own_key)))
 			return SERVED_KEEP;
 

@@ -95,7 +95,7 @@ struct task_ctx {
 
 	u32 met;
 	u32 missed;
-	u32 tie; /* orders late tasks of the same period: one recovers, not none */
+	u32 tie; /* orders late tasks of the same cost: one recovers, not none */
 };
 
 struct {
@@ -134,11 +134,14 @@ static u32 urgency_tier(u64 urg)
 struct cpu_ctx {
 	u64 urgency; /* of what it runs */
 	u64 hog_since; /* when it began to run a task of the lower tiers */
-	u32 late_turn; /* late and background take turns */
 	u32 bound_turn; /* the next task runs on behalf of the bound */
 	u32 bound_tier; /* the tier that such a turn went to last */
+	bool bound_shared; /* the domain's queues are the first to be asked for one */
+	bool looked_again; /* for somebody it might run, on its way to idle */
 	u64 bound_since; /* when such a turn began, until it is over */
 	u64 bound_again; /* no other before this */
+	u64 patrol_at; /* when to look for somebody who was passed over */
+	u32 patrol_next; /* where to begin */
 	u64 followed; /* the agent's decision that was used last, by its moment */
 	u64 trust_until; /* what it runs is out of the order of deadlines until then */
 } __attribute__((aligned(64)));

@@ -35,7 +35,7 @@
  *
  * The shortest period is SCHED_DEADLINE's default minimum: below it the
  * context switches cost more than the work. The longest lets the largest
- * possible wait stay well below the 30 s after which the kernel's watchdog
+ * possible wait stay well below the 20 s after which the kernel's watchdog
  * ejects a scheduler that leaves a task waiting. A runtime below 10 us is
  * smaller than what a switch and a cold cache cost, hence not a measurement.
  */

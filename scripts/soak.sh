@@ -6,7 +6,7 @@
 #
 #   --minutes N     guest minutes (default: 60)
 #   --kernel V      only this one; may be given again (default: oldest and newest)
-#   --policy P      what the scheduler is loaded with (default: $POLICY, else edf)
+#   --policy P      what the scheduler is loaded with (default: $POLICY, else temponet)
 #   --cpus N        vCPUs (default: 2)
 #   --mode M        as scripts/vm takes it: fast or icount (default: fast)
 #   --jobs N        so many guests at once (default: 1)
@@ -16,7 +16,7 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
 HELPERS=(stats_watch sentinel)
-minutes=60 kernels=() policy=${POLICY:-edf} cpus=2 mode=fast jobs=1
+minutes=60 kernels=() policy=${POLICY:-temponet} cpus=2 mode=fast jobs=1
 program=$REPO/target/release/scx_temponet out=$REPO/target/soak
 
 while (($#)); do

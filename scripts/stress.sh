@@ -8,7 +8,7 @@
 #   --case NAME     only this one; may be given again (default: all)
 #   --kernel V      only this one; may be given again (default: every kernel we
 #                   promise)
-#   --policy P      what the scheduler is loaded with (default: $POLICY, else edf)
+#   --policy P      what the scheduler is loaded with (default: $POLICY, else temponet)
 #   --seconds S     length of a load, where the case does not fix it (default: 20)
 #   --cpus N        vCPUs of a guest (default: 2)
 #   --mode M        as scripts/vm takes it: fast or icount (default: fast)
@@ -24,7 +24,7 @@ set -euo pipefail
 CASES=$REPO/tests/vm/stress/cases
 HELPERS=(stats_watch sentinel adversary)
 
-kernels=() cases=() policy=${POLICY:-edf} seconds=20 cpus=2 mode=fast jobs=1
+kernels=() cases=() policy=${POLICY:-temponet} seconds=20 cpus=2 mode=fast jobs=1
 program=$REPO/target/release/scx_temponet out=$REPO/target/stress list=''
 
 parse_arguments() {

@@ -10,7 +10,7 @@
 # shellcheck source=../guest/lib.sh
 . /tests/lib.sh
 
-POLICY=${POLICY:-edf}
+POLICY=${POLICY:-temponet}
 LOAD_S=${LOAD_S:-20}
 CPUS=$(nproc)
 LAST_CPU=$((CPUS - 1))
