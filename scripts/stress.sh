@@ -15,6 +15,7 @@
 #   --jobs N        so many guests at once (default: 1)
 #   --program P     the scx_temponet to test (default: the release build)
 #   --out DIR       where logs and figures go (default: target/stress)
+#   --resume        leave out what DIR says has passed with the same program and options
 #
 # Prints a verdict per case and kernel as it comes, and leaves DIR/results.tsv with
 # the figures. Status 0 if nothing failed.
@@ -25,7 +26,7 @@ CASES=$REPO/tests/vm/stress/cases
 HELPERS=(stats_watch sentinel adversary)
 
 kernels=() cases=() policy=${POLICY:-temponet} seconds=20 cpus=2 mode=fast jobs=1
-program=$REPO/target/release/scx_temponet out=$REPO/target/stress list=''
+program=$REPO/target/release/scx_temponet out=$REPO/target/stress list='' resume=''
 
 parse_arguments() {
     local option
@@ -35,6 +36,7 @@ parse_arguments() {
         case $option in
             -h | --help) print_manual; exit 0 ;;
             --list) list=1; continue ;;
+            --resume) resume=1; continue ;;
             --case | --kernel | --policy | --seconds | --cpus | --mode | --jobs | --program | --out) ;;
             *) usage_error "unknown option: $option" ;;
         esac
@@ -79,8 +81,13 @@ run_case() {
         value=$(vm_option "$case" $option)
         if [[ -n $value ]]; then options+=("--$option" "$value"); fi
     done
+    if [[ -n $resume ]] && grep -qsx "$setting" "$folder/setting" && grep -qs ^PASS "$folder/result"; then
+        cat "$folder/verdict"
+        return
+    fi
     rm -rf "$folder"
     mkdir -p "$folder"
+    echo "$setting" >"$folder/setting"
     started=$SECONDS
     for helper in "${HELPERS[@]}"; do options+=(--add "$helpers/$helper:/usr/bin/$helper"); done
     "$REPO/scripts/vm" --kernel "$kernel" --cpus "$cpus" --mode "$mode" --program "$program" \
@@ -130,6 +137,7 @@ trap 'exit 143' TERM HUP
 helpers=$work/bin
 pack_helpers "$helpers" "${HELPERS[@]}"
 mkdir -p "$out"
+setting="$(sha256sum <"$program" | cut -c1-16) $policy $seconds s $cpus CPUs $mode"
 for kernel in "${kernels[@]}"; do
     for case in "${cases[@]}"; do
         while (($(jobs -rp | wc -l) >= jobs)); do wait -n || true; done
