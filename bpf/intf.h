@@ -63,7 +63,7 @@ enum temponet_times {
 	 * at least once per min(TN_SERVE_EVERY, TN_STARVE_BOUND / 2 / n), whatever
 	 * stands above it, and no more than once per TN_SERVE_LEAST. And as often as
 	 * TN_SERVE_EVERY each CPU looks for somebody who was passed over for half of
-	 * the bound.
+	 * the bound, or for TN_AGING among hogs.
 	 */
 	TN_SERVE_EVERY = 250 * TN_MSEC,
 	TN_SERVE_LEAST = 5 * TN_MSEC,

@@ -263,9 +263,17 @@ static void wake_job(struct task_struct *p, struct task_ctx *tctx, u64 now)
 	release_job(tctx, now);
 }
 
-/* Not a job after all: neither met nor missed. */
+/*
+ * Not a job after all: neither met nor missed. Among the hogs it begins with a turn
+ * owed, or a stream of newcomers would stand before those who wait, and the clock
+ * stand still.
+ */
 static void demote(struct task_ctx *tctx)
 {
+	u64 begin = vclock + TN_SLICE_BACKGROUND;
+
+	if (time_before(tctx->vtime, begin))
+		tctx->vtime = begin;
 	tctx->demoted = true;
 	tctx->open = false;
 	this_stats()->demotions++;

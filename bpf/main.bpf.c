@@ -259,8 +259,11 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 	tctx->placed = false;
 	if (tctx->base == TN_DECLARED)
 		tell_change(p, tctx, cpu, TN_REC_RUNNABLE | TN_REC_RUNNING, scx_bpf_now());
+	cpuc->turn_until = 0;
 	if (cpuc->bound_turn) {
 		cpuc->bound_turn = 0;
+		cpuc->turn_until = scx_bpf_now() + TN_SLICE_BOUND;
+		cpuc->urgency = MIN(cpuc->urgency, URGENCY_TURN);
 		scx_bpf_task_set_slice(p, TN_SLICE_BOUND);
 	}
 }
@@ -292,7 +295,7 @@ static void wake_idle_for_waiting(u32 dom)
 }
 
 /* Does anybody wait in the lane whom @cpu may run? */
-static bool lane_has_work_for(u32 lane_id, s32 cpu)
+__weak int lane_has_work_for(u32 lane_id, s32 cpu)
 {
 	u32 tier;
 
@@ -330,12 +333,15 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 {
 	struct task_ctx *tctx = task_ctx(p);
 	s32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_ctx *cpuc = cpu_ctx(cpu);
 	u32 dom = dom_of(cpu), tier;
 	u64 now, deadline;
+	bool turn;
 
 	if (!tctx)
 		return;
 	now = scx_bpf_now();
+	turn = time_before(now, cpuc->turn_until);
 	deadline = tctx->deadline_at;
 	account(p, tctx);
 	refresh_running(p, tctx, now);
@@ -349,11 +355,13 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 		note_late_run(dom, now);
 		note_late_run(cpu_lane(cpu), now);
 	}
-	cpu_ctx(cpu)->urgency = urgency(tier, tier_key(tctx, tier));
+	cpuc->urgency = urgency(tier, tier_key(tctx, tier));
+	if (turn)
+		cpuc->urgency = MIN(cpuc->urgency, URGENCY_TURN);
 
 	if (deadline != tctx->deadline_at ||
-	    (!trusted(cpu, now) && outranked(cpu, dom, cpu_ctx(cpu)->urgency)) ||
-	    bound_due(cpu, dom, now) ||
+	    (!trusted(cpu, now) && outranked(cpu, dom, cpuc->urgency)) ||
+	    (!turn && bound_due(cpu, dom, now)) ||
 	    (tier != TN_DECLARED && scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu)))
 		scx_bpf_task_set_slice(p, 0);
 	else

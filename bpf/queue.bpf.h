@@ -381,11 +381,11 @@ static bool patrol(s32 cpu, u32 dom, u64 now)
 		return false;
 	cpuc->patrol_at = now + TN_SERVE_EVERY;
 	bpf_for(i, 0, 2 * TN_NR_TIERS) {
-		u32 at = cpuc->patrol_next++;
+		u32 at = cpuc->patrol_next++, tier = at % TN_NR_TIERS;
 		u32 lane_id = at & TN_NR_TIERS ? dom : cpu_lane(cpu);
+		u64 patience = tier == TN_BACKGROUND ? TN_AGING : TN_STARVE_BOUND / 2;
 
-		if (take_oldest(queue_id(lane_id, at % TN_NR_TIERS), cpu,
-				now - TN_STARVE_BOUND / 2))
+		if (take_oldest(queue_id(lane_id, tier), cpu, now - patience))
 			return true;
 	}
 	return false;

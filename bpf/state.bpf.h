@@ -126,6 +126,9 @@ static u64 urgency(u32 tier, u64 key)
 	       (key & ((1ULL << URGENCY_KEY_BITS) - 1));
 }
 
+/* Of a turn by the bound: before all but declared jobs. */
+#define URGENCY_TURN ((u64)TN_INFERRED << URGENCY_KEY_BITS)
+
 static u32 urgency_tier(u64 urg)
 {
 	return urg >> URGENCY_KEY_BITS;
@@ -140,6 +143,7 @@ struct cpu_ctx {
 	bool looked_again; /* for somebody it might run, on its way to idle */
 	u64 bound_since; /* when such a turn began, until it is over */
 	u64 bound_again; /* no other before this */
+	u64 turn_until; /* who has such a turn keeps it against all but declared jobs */
 	u64 patrol_at; /* when to look for somebody who was passed over */
 	u32 patrol_next; /* where to begin */
 	u64 followed; /* the agent's decision that was used last, by its moment */

@@ -129,6 +129,7 @@ if [[ -n $list ]]; then
 fi
 [[ -x $program ]] || die "no $program: build it first (cargo build --release)"
 for kernel in "${kernels[@]}"; do "$REPO/scripts/kernel.sh" "$kernel" >/dev/null; done
+if [[ " ${cases[*]} " == *" neighbours "* ]]; then "$REPO/scripts/peers.sh" scx_bpfland; fi
 work=$(mktemp -d)
 trap 'jobs -p | xargs -r kill 2>/dev/null; wait; rm -rf "$work"' EXIT
 trap 'exit 130' INT

@@ -110,6 +110,7 @@ impl<'a> Scheduler<'a> {
         storage: &'a mut MaybeUninit<OpenObject>,
     ) -> Result<Self> {
         scx_utils::try_set_rlimit_infinity();
+        share_heaps();
         let machine = Machine::detect()?;
 
         let mut builder = BpfSkelBuilder::default();
@@ -306,6 +307,16 @@ fn lock_memory() {
             std::io::Error::last_os_error()
         );
     }
+}
+
+/// Every client of a socket has a thread, and every thread would have a heap of its own
+/// that stays when it is gone.
+fn share_heaps() {
+    // SAFETY: a setting of the C library's, for heaps to come.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 2)
+    };
 }
 
 /// Before 6.16 a scheduler had to say that it knows cgroup weights; since then

@@ -1,18 +1,19 @@
 #!/bin/bash
-# SCHED_FIFO hogs own a CPU: throttled as Linux does by default, and for 8 s entirely.
+# A SCHED_FIFO hog owns a CPU for seconds on end, throttled by Linux or not at all.
 . "$(dirname "$0")/../lib.sh"
-# What is pinned to that CPU has what real-time throttling leaves: 50 ms a second.
+# What is pinned to that CPU has what real-time tasks leave. Linux keeps a little of it
+# for sched_ext from 7.0 on only; before that nobody can, and the watchdog ejects
+# whichever scheduler has a task there after its time, so the hog rests before it.
 COMPLIANCE_FLOOR_PINNED=0
-WAIT_BOUND_MS=12000
+OWNED_S=12
+WAIT_BOUND_MS=$(((OWNED_S + 4) * 1000))
 begin
 spin $((CPUS * 2))
-chrt -f 50 taskset -c "$LAST_CPU" bash -c 'while :; do :; done' &
-owner=$!
-sleep "$LOAD_S"
-sysctl -q -w kernel.sched_rt_runtime_us=-1
-sleep 8
+for throttled in 950000 -1; do
+    sysctl -q -w kernel.sched_rt_runtime_us=$throttled
+    timeout $OWNED_S chrt -f 50 taskset -c "$LAST_CPU" bash -c 'while :; do :; done' || true
+    sleep 3
+done
 sysctl -q -w kernel.sched_rt_runtime_us=950000
-kill -KILL $owner
-reap $owner
 stop_spinning
 finish

@@ -19,7 +19,7 @@ while ((SECONDS < until)); do
     for state in 0 1; do
         before=$(attached)
         echo $state >"$switch"
-        wait_for 180 attached_after "$before" || fail "not loaded again after CPU $LAST_CPU went to $state"
+        wait_for 400 attached_after "$before" || fail "not loaded again after CPU $LAST_CPU went to $state"
     done
     rounds=$((rounds + 1))
 done
