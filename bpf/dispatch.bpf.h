@@ -35,7 +35,7 @@ static void note_contended(u32 lane_id, u64 now)
 {
 	struct pressure *pr = pressure(lane_id);
 
-	if (pr->late_jobs && lane_claims(lane(lane_id)))
+	if (pr->late_jobs[LATE_DECLARED] && lane_claims(lane(lane_id)))
 		note_time(&pr->contended_at, now);
 }
 
@@ -74,7 +74,7 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 		note_drained(dom);
 	if (!lane_jobs(own))
 		note_drained(cpu_lane(cpu));
-	if (declared && overloaded(cpu, now)) {
+	if (declared && overloaded(cpu, true, now)) {
 		shed(cpu, dom, urgency_tier(prev_urg) == TN_DECLARED ? tctx : NULL, now);
 		if (tctx)
 			prev_urg = task_urgency(tctx, cpu, now);

@@ -225,7 +225,7 @@ static int follow(s32 cpu, u32 dom, u64 prev_urg, u32 prev_pid, u64 now)
 	if (level != TN_LEVEL_DISTILLED && !table_fresh(now))
 		return SERVED_NONE;
 	free = level == TN_LEVEL_DISTILLED ? 0 : free_for(now);
-	if (!free && !overloaded(cpu, now))
+	if (!free && !overloaded(cpu, true, now))
 		return SERVED_NONE;
 	return follow_table(cpu, dom, level, free, now);
 }

@@ -75,7 +75,7 @@ static u32 task_tier(struct task_ctx *tctx, s32 cpu, u64 now)
 	tctx->given_up = said == TN_VERDICT_GIVE_UP;
 	if (tctx->given_up)
 		return TN_LATE;
-	if (!overloaded(cpu, now))
+	if (!overloaded(cpu, tctx->base == TN_DECLARED, now))
 		return tctx->base;
 	/* Once given up, a task is so until it is on time again. */
 	if (slack(tctx, now) < 0)
@@ -165,8 +165,8 @@ static void note_end(const struct task_ctx *tctx, u64 end)
 
 	if (!tctx->open || !time_after(end, tctx->deadline_at))
 		return;
-	note_late_end(dom_of(cpu), end);
-	note_late_end(cpu_lane(cpu), end);
+	note_late_end(dom_of(cpu), tctx->job_class == TN_DECLARED, end);
+	note_late_end(cpu_lane(cpu), tctx->job_class == TN_DECLARED, end);
 }
 
 static void open_job(struct task_ctx *tctx)

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Overload: is there more work with deadlines than time for it? Asked of a domain,
- * whose CPUs share their jobs, and of a CPU, for those that may run nowhere else.
+ * whose CPUs share their jobs, and of a CPU, for those that may run nowhere else; of
+ * declared jobs alone, whom no others keep waiting, and of all.
  */
 #ifndef __TEMPONET_PRESSURE_BPF_H
 #define __TEMPONET_PRESSURE_BPF_H
 
+enum { LATE_DECLARED, LATE_ANY };
+
 struct pressure {
-	u64 late_since; /* when the first of these ended */
-	u32 late_jobs; /* that ended since there was time for all */
+	u64 late_since[2]; /* when the first of these ended */
+	u32 late_jobs[2]; /* that ended since there was time for all */
 	u64 contended_at; /* last time one ran and another waited */
 	u64 late_ran_at; /* last time one that was given up ran where they contend */
 } __attribute__((aligned(64)));
@@ -36,13 +39,16 @@ static void note_late_run(u32 lane_id, u64 now)
 		note_time(&pr->late_ran_at, now);
 }
 
-static void note_late_end(u32 lane_id, u64 now)
+static void note_late_end(u32 lane_id, bool declared, u64 now)
 {
 	struct pressure *pr = pressure(lane_id);
+	u32 which;
 
-	if (!pr->late_jobs)
-		pr->late_since = now;
-	pr->late_jobs++;
+	for (which = declared ? LATE_DECLARED : LATE_ANY; which <= LATE_ANY; which++) {
+		if (!pr->late_jobs[which])
+			pr->late_since[which] = now;
+		pr->late_jobs[which]++;
+	}
 }
 
 /*
@@ -54,28 +60,30 @@ static void note_drained(u32 lane_id)
 {
 	struct pressure *pr = pressure(lane_id);
 
-	if (pr->late_jobs && since(scx_bpf_now(), pr->late_ran_at) >= TN_OVERLOAD_AFTER)
-		pr->late_jobs = 0;
+	if (pr->late_jobs[LATE_ANY] && since(scx_bpf_now(), pr->late_ran_at) >= TN_OVERLOAD_AFTER)
+		pr->late_jobs[LATE_ANY] = pr->late_jobs[LATE_DECLARED] = 0;
 }
 
 /*
  * CPUs that are busy for long may be so within their capacity, and a job may be
  * late for a passing reason. Both together, again and again, is overload.
  */
-static bool lane_overloaded(u32 lane_id, u32 servers, u64 now)
+static bool lane_overloaded(u32 lane_id, u32 servers, bool declared, u64 now)
 {
 	struct pressure *pr = pressure(lane_id);
+	u32 which = declared ? LATE_DECLARED : LATE_ANY;
 
-	return pr->late_jobs >= TN_OVERLOAD_LATE * servers &&
-	       time_after(now, pr->late_since + TN_OVERLOAD_AFTER);
+	return pr->late_jobs[which] >= TN_OVERLOAD_LATE * servers &&
+	       time_after(now, pr->late_since[which] + TN_OVERLOAD_AFTER);
 }
 
-static bool overloaded(s32 cpu, u64 now)
+/* For @declared jobs, or for others. */
+static bool overloaded(s32 cpu, bool declared, u64 now)
 {
 	u32 dom = dom_of(cpu);
 
-	return give_up && (lane_overloaded(dom, nr_servers(dom), now) ||
-			   lane_overloaded(cpu_lane(cpu), 1, now));
+	return give_up && (lane_overloaded(dom, nr_servers(dom), declared, now) ||
+			   lane_overloaded(cpu_lane(cpu), 1, declared, now));
 }
 
 #endif /* __TEMPONET_PRESSURE_BPF_H */

@@ -385,8 +385,11 @@ static bool patrol(s32 cpu, u32 dom, u64 now)
 		u32 lane_id = at & TN_NR_TIERS ? dom : cpu_lane(cpu);
 		u64 patience = tier == TN_BACKGROUND ? TN_AGING : TN_STARVE_BOUND / 2;
 
-		if (take_oldest(queue_id(lane_id, tier), cpu, now - patience))
+		if (take_oldest(queue_id(lane_id, tier), cpu, now - patience)) {
+			/* There may be more of them. */
+			cpuc->patrol_at = now + TN_BOUND_REST;
 			return true;
+		}
 	}
 	return false;
 }

@@ -5,7 +5,8 @@
 //!
 //!     sentinel FILE PERIOD_MS WORK_US
 //!
-//! On SIGTERM it leaves `jobs=`, `missed=` and `worst_us=` (its longest response) in FILE.
+//! On SIGTERM it leaves `jobs=`, `missed=`, `worst_us=` (its longest response) and `worst_at_s=`
+//! (when that began, by the monotonic clock) in FILE.
 use anyhow::{Context, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -48,24 +49,24 @@ fn main() -> Result<()> {
     // SAFETY: a plain call.
     unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) };
 
-    let (mut jobs, mut missed, mut worst) = (0, 0, 0);
+    let (mut jobs, mut missed, mut worst) = (0, 0, (0, 0));
     let mut release = clock(libc::CLOCK_MONOTONIC) + period;
     while !STOP.load(Ordering::Relaxed) {
         sleep_until(release);
         let enough = clock(libc::CLOCK_THREAD_CPUTIME_ID) + work;
         while clock(libc::CLOCK_THREAD_CPUTIME_ID) < enough {}
         let response = clock(libc::CLOCK_MONOTONIC) - release;
-        worst = worst.max(response);
+        worst = worst.max((response, release));
         let passed = response / period;
         jobs += 1 + passed;
         // A late job, and a release for every whole period more that it took.
         missed += passed;
         release += (passed + 1) * period;
     }
-    let worst = worst / 1000;
+    let (worst, at) = (worst.0 / 1000, worst.1 / 1_000_000_000);
     std::fs::write(
         file,
-        format!("jobs={jobs}\nmissed={missed}\nworst_us={worst}\n"),
+        format!("jobs={jobs}\nmissed={missed}\nworst_us={worst}\nworst_at_s={at}\n"),
     )?;
     Ok(())
 }

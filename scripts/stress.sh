@@ -90,16 +90,22 @@ run_case() {
     echo "$setting" >"$folder/setting"
     started=$SECONDS
     for helper in "${HELPERS[@]}"; do options+=(--add "$helpers/$helper:/usr/bin/$helper"); done
-    "$REPO/scripts/vm" --kernel "$kernel" --cpus "$cpus" --mode "$mode" --program "$program" \
-        --timeout "$patience" --console "$folder/console" --out "$folder" "${options[@]}" \
-        --add "$REPO/tests/vm/stress:/stress" --add "$REPO/packaging/scx_temponet.service:/stress/scx_temponet.service" \
-        -- env POLICY="$policy" LOAD_S="$seconds" bash /stress/in_guest.sh "cases/$case" "$limit" \
-        >"$folder/vm" 2>&1 &
-    # In the background, so that a signal need not wait for it.
-    local guest=$!
-    # shellcheck disable=SC2064
-    trap "kill $guest 2>/dev/null; exit 143" TERM
-    wait $guest || status=$?
+    local guest attempt
+    for attempt in 1 2 3; do
+        status=0
+        "$REPO/scripts/vm" --kernel "$kernel" --cpus "$cpus" --mode "$mode" --program "$program" \
+            --timeout "$patience" --console "$folder/console" --out "$folder" "${options[@]}" \
+            --add "$REPO/tests/vm/stress:/stress" --add "$REPO/packaging/scx_temponet.service:/stress/scx_temponet.service" \
+            -- env POLICY="$policy" LOAD_S="$seconds" bash /stress/in_guest.sh "cases/$case" "$limit" \
+            >"$folder/vm" 2>&1 &
+        # In the background, so that a signal need not wait for it.
+        guest=$!
+        # shellcheck disable=SC2064
+        trap "kill $guest 2>/dev/null; exit 143" TERM
+        wait $guest || status=$?
+        # Once more where it was the emulator (scripts/vm).
+        ((status == 122 && attempt < 3)) || break
+    done
     case $status in
         0) verdict=PASS ;;
         77) verdict=SKIP ;;

@@ -111,6 +111,7 @@ impl<'a> Scheduler<'a> {
     ) -> Result<Self> {
         scx_utils::try_set_rlimit_infinity();
         share_heaps();
+        let hurry = Hurry::begin();
         let machine = Machine::detect()?;
 
         let mut builder = BpfSkelBuilder::default();
@@ -157,6 +158,8 @@ impl<'a> Scheduler<'a> {
         }
 
         let mut skel = scx_ops_load!(skel, temponet_ops, uei)?;
+        // The agent's threads would inherit it.
+        drop(hurry);
         pin_hint_map(&mut skel, &config.task_hint_map)?;
         let hint_map = MapHandle::try_from(&skel.maps.task_hints)?;
         hints
@@ -306,6 +309,30 @@ fn lock_memory() {
             "cannot lock the agent's memory ({}): it may be late under memory pressure",
             std::io::Error::last_os_error()
         );
+    }
+}
+
+/// While the kernel checks the BPF half, which takes seconds of CPU time, nobody looks after
+/// deadlines; a machine that is busy when a CPU comes or goes should not have to wait for it.
+struct Hurry {
+    nice: i32,
+}
+
+impl Hurry {
+    fn begin() -> Hurry {
+        // SAFETY: plain calls about the calling thread. Where it may not hurry, it does not.
+        unsafe {
+            let nice = libc::getpriority(libc::PRIO_PROCESS, 0);
+            libc::setpriority(libc::PRIO_PROCESS, 0, -20);
+            Hurry { nice }
+        }
+    }
+}
+
+impl Drop for Hurry {
+    fn drop(&mut self) {
+        // SAFETY: as above.
+        unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, self.nice) };
     }
 }
 

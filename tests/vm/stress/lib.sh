@@ -258,6 +258,7 @@ note_figures() {
         seconds "$(total seconds)" >/out/figures
     cp "$SCHEDULER_LOG" /out/scheduler.log
     cp /tmp/figures /out/totals
+    tail -n +1 /tmp/sentinel-* >/out/sentinels
 }
 
 finish() {
