@@ -47,7 +47,7 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 	u64 inferred = shared->nr[TN_INFERRED] | own->nr[TN_INFERRED];
 	u64 late = shared->nr[TN_LATE] | own->nr[TN_LATE];
 	u64 lower = late | shared->nr[TN_BACKGROUND] | own->nr[TN_BACKGROUND];
-	u64 now = 0, prev_urg = URGENCY_IDLE;
+	u64 now = 0, prev_urg = URGENCY_IDLE, job = 0;
 	struct task_ctx *tctx = NULL;
 	bool moved;
 	int served;
@@ -56,6 +56,7 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 		tctx = task_ctx(prev);
 		if (tctx) {
 			now = scx_bpf_now();
+			job = tctx->job;
 			account(prev, tctx);
 			prev_urg = task_urgency(tctx, cpu, now);
 		}
@@ -121,6 +122,8 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 			own->served_at[bounded(tier, TN_NR_TIERS)] = now;
 		}
 		scx_bpf_task_set_slice(prev, tier_slice(tier));
+		if (job != tctx->job && tctx->base == TN_DECLARED)
+			tell_change(prev, tctx, cpu, TN_REC_RUNNABLE | TN_REC_RUNNING, now);
 	}
 }
 

@@ -344,6 +344,9 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 	turn = time_before(now, cpuc->turn_until);
 	deadline = tctx->deadline_at;
 	account(p, tctx);
+	/* It may run on for long, as another job than the one that was told of. */
+	if (deadline != tctx->deadline_at && tctx->base == TN_DECLARED)
+		tell_change(p, tctx, cpu, TN_REC_RUNNABLE | TN_REC_RUNNING, now);
 	refresh_running(p, tctx, now);
 	tier = task_tier(tctx, cpu, now);
 	tctx->run_tier = tier;
