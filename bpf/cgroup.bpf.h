@@ -99,4 +99,33 @@ static void weigh_hog(struct task_struct *p, struct task_ctx *tctx)
 	bpf_cgroup_release(cgrp);
 }
 
+s32 BPF_STRUCT_OPS_SLEEPABLE(temponet_cgroup_init, struct cgroup *cgrp,
+			     struct scx_cgroup_init_args *args)
+{
+	struct cgroup_ctx *cgc;
+
+	cgc = bpf_cgrp_storage_get(&cgroup_ctxs, cgrp, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!cgc)
+		return -ENOMEM;
+	cgc->weight = args->weight;
+	return 0;
+}
+
+void BPF_STRUCT_OPS(temponet_cgroup_set_weight, struct cgroup *cgrp, u32 weight)
+{
+	struct cgroup_ctx *cgc = cgroup_ctx(cgrp);
+
+	if (cgc)
+		cgc->weight = weight;
+}
+
+void BPF_STRUCT_OPS(temponet_cgroup_move, struct task_struct *p, struct cgroup *from,
+		    struct cgroup *to)
+{
+	struct task_ctx *tctx = task_ctx(p);
+
+	if (tctx)
+		uncharge_cgroup(tctx, from);
+}
+
 #endif /* __TEMPONET_CGROUP_BPF_H */

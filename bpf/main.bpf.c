@@ -31,7 +31,7 @@
  *    compete, and says which tasks to keep where not all can be on time, whom to
  *    run next on a CPU, and how it values jobs. Its word changes the order of
  *    waiting jobs, never whether somebody runs.
- * 6. Bound. Whatever stands above a queue, it is served once per bound: nobody
+ * 6. Bound (bound.bpf.h). Whatever stands above a queue, it is served once per bound: nobody
  *    starves, the kernel's watchdog has nothing to find.
  *
  * Nothing here waits for userspace. With the program stopped the scheduler goes
@@ -52,6 +52,7 @@ UEI_DEFINE(uei);
 #include "tell.bpf.h"
 #include "cgroup.bpf.h"
 #include "queue.bpf.h"
+#include "bound.bpf.h"
 #include "follow.bpf.h"
 #include "preempt.bpf.h"
 #include "dispatch.bpf.h"
@@ -269,48 +270,6 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 }
 
 /*
- * A task may have been queued just when a CPU went idle past its look at the
- * queue. Whoever queued it was running, and gets here.
- */
-static void wake_idle_for_waiting(u32 dom)
-{
-	struct task_struct *p;
-	u32 tier;
-	s32 cpu;
-
-	bpf_for(tier, 0, TN_NR_TIERS) {
-		u32 queue = queue_id(dom, tier);
-
-		if (!*queue_len(queue))
-			continue;
-		p = __COMPAT_scx_bpf_dsq_peek(queue);
-		if (!p)
-			continue;
-		cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
-		if (cpu < 0)
-			continue;
-		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
-		return;
-	}
-}
-
-/* Does anybody wait in the lane whom @cpu may run? */
-__weak int lane_has_work_for(u32 lane_id, s32 cpu)
-{
-	u32 tier;
-
-	if (!lane_waits(lane(lane_id)))
-		return false;
-	bpf_for(tier, 0, TN_NR_TIERS) {
-		u32 queue = queue_id(lane_id, tier);
-
-		if (*queue_len(queue) && head_key(queue, cpu) != NO_KEY)
-			return true;
-	}
-	return false;
-}
-
-/*
  * A task that does not sleep meets its new hint, or the loss of it, here. The
  * look-up is cheap, but not for every tick.
  */
@@ -344,10 +303,10 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 	turn = time_before(now, cpuc->turn_until);
 	deadline = tctx->deadline_at;
 	account(p, tctx);
+	refresh_running(p, tctx, now);
 	/* It may run on for long, as another job than the one that was told of. */
 	if (deadline != tctx->deadline_at && tctx->base == TN_DECLARED)
 		tell_change(p, tctx, cpu, TN_REC_RUNNABLE | TN_REC_RUNNING, now);
-	refresh_running(p, tctx, now);
 	tier = task_tier(tctx, cpu, now);
 	tctx->run_tier = tier;
 	if (tctx->cut_in && !agent_spent)
@@ -424,35 +383,6 @@ void BPF_STRUCT_OPS(temponet_cpu_release, s32 cpu, struct scx_cpu_release_args *
 void BPF_STRUCT_OPS(temponet_cpu_acquire, s32 cpu, struct scx_cpu_acquire_args *args)
 {
 	cpu_ctx(cpu)->urgency = URGENCY_IDLE;
-}
-
-s32 BPF_STRUCT_OPS_SLEEPABLE(temponet_cgroup_init, struct cgroup *cgrp,
-			     struct scx_cgroup_init_args *args)
-{
-	struct cgroup_ctx *cgc;
-
-	cgc = bpf_cgrp_storage_get(&cgroup_ctxs, cgrp, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!cgc)
-		return -ENOMEM;
-	cgc->weight = args->weight;
-	return 0;
-}
-
-void BPF_STRUCT_OPS(temponet_cgroup_set_weight, struct cgroup *cgrp, u32 weight)
-{
-	struct cgroup_ctx *cgc = cgroup_ctx(cgrp);
-
-	if (cgc)
-		cgc->weight = weight;
-}
-
-void BPF_STRUCT_OPS(temponet_cgroup_move, struct task_struct *p, struct cgroup *from,
-		    struct cgroup *to)
-{
-	struct task_ctx *tctx = task_ctx(p);
-
-	if (tctx)
-		uncharge_cgroup(tctx, from);
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(temponet_init_task, struct task_struct *p,

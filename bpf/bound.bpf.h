@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The bound: whatever stands above a queue, or before a task within it, it has a
+ * turn in time.
+ *
+ * Turns come two ways. A queue of a lower tier that was not served for long is due
+ * (queue_due); and each CPU looks now and then for single tasks that waited long in
+ * a queue that others are served from (patrol). Either way the turn is short, and
+ * turns together take no more than a third of a CPU.
+ */
+#ifndef __TEMPONET_BOUND_BPF_H
+#define __TEMPONET_BOUND_BPF_H
+
+/*
+ * Has the queue waited its bound? The more wait in it, the more often it gets a
+ * turn, so that each of them has one within TN_STARVE_BOUND; but not so often
+ * that a crowd of them would take the CPU from all others.
+ */
+static bool queue_due(u32 queue, u64 now, u32 servers)
+{
+	u64 nr = *queue_len(queue), every = TN_SERVE_EVERY, waited;
+
+	if (!nr)
+		return false;
+	waited = since(now, *queue_served_at(queue));
+	if (waited < 2 * TN_MSEC)
+		return false;
+	every = MIN(every, MAX(TN_STARVE_BOUND / 2 / nr, TN_SERVE_LEAST));
+	return waited * servers >= every;
+}
+
+/*
+ * Of those in @queue that may run on @cpu and wait since before @oldest, the one that
+ * waits longest is next.
+ */
+__weak int take_oldest(u32 queue, s32 cpu, u64 oldest)
+{
+	struct task_struct *p;
+	struct task_ctx *tctx;
+	u32 pid = 0;
+	bool moved = false;
+
+	bpf_for_each(scx_dsq, p, queue, SCX_DSQ_ITER_REV) {
+		tctx = task_ctx(p);
+		if (tctx && time_before(tctx->queued_at, oldest) &&
+		    bpf_cpumask_test_cpu(cpu, p->cpus_ptr)) {
+			oldest = tctx->queued_at;
+			pid = p->pid;
+		}
+	}
+	if (!pid)
+		return false;
+	bpf_for_each(scx_dsq, p, queue, SCX_DSQ_ITER_REV) {
+		if (p->pid != pid)
+			continue;
+		moved = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL_ON | cpu, 0);
+		break;
+	}
+	return moved;
+}
+
+static bool take_due(u32 queue, s32 cpu, u64 now, u32 servers)
+{
+	if (!queue_due(queue, now, servers))
+		return false;
+	/* Claim the turn first: one CPU is enough. */
+	*queue_served_at(queue) = now;
+	/* By virtual time hogs take turns. Jobs do not: after its turn the first of
+	 * them is still the first. */
+	if (queue % TN_NR_TIERS != TN_BACKGROUND)
+		return take_oldest(queue, cpu, now);
+	return scx_bpf_dsq_move_to_local(queue, 0);
+}
+
+/*
+ * A queue may be served all the time and somebody in it never: one whose CPUs have
+ * better to do while others serve the queue, or whom the agent passes over. So each
+ * CPU looks for those, now and then, whatever the queues say of themselves.
+ */
+static bool patrol(s32 cpu, u32 dom, u64 now)
+{
+	struct cpu_ctx *cpuc = cpu_ctx(cpu);
+	int i;
+
+	if (time_before(now, cpuc->patrol_at))
+		return false;
+	cpuc->patrol_at = now + TN_SERVE_EVERY;
+	bpf_for(i, 0, 2 * TN_NR_TIERS) {
+		u32 at = cpuc->patrol_next++, tier = at % TN_NR_TIERS;
+		u32 lane_id = at & TN_NR_TIERS ? dom : cpu_lane(cpu);
+		u64 patience = tier == TN_BACKGROUND ? TN_AGING : TN_STARVE_BOUND / 2;
+
+		if (take_oldest(queue_id(lane_id, tier), cpu, now - patience)) {
+			/* There may be more of them. */
+			cpuc->patrol_at = now + TN_BOUND_REST;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool lane_due(u32 lane_id, u64 now, u32 servers)
+{
+	return queue_due(queue_id(lane_id, TN_LATE), now, servers) ||
+	       queue_due(queue_id(lane_id, TN_BACKGROUND), now, servers) ||
+	       queue_due(queue_id(lane_id, TN_INFERRED), now, servers);
+}
+
+/* Has any of the lower tiers that @cpu serves waited its bound, or maybe a task? */
+static bool bound_due(s32 cpu, u32 dom, u64 now)
+{
+	struct cpu_ctx *cpuc = cpu_ctx(cpu);
+
+	if (time_before(now, cpuc->bound_again))
+		return false;
+	if (!time_before(now, cpuc->patrol_at) &&
+	    lane_waits(lane(dom)) + lane_waits(lane(cpu_lane(cpu))))
+		return true;
+	return lane_due(cpu_lane(cpu), now, 1) || lane_due(dom, now, nr_servers(dom));
+}
+
+/* A crowd in one tier is due all the time, so the tiers take turns. */
+static bool take_lane_due(u32 lane_id, s32 cpu, u64 now, u32 servers)
+{
+	u32 tier = cpu_ctx(cpu)->bound_tier;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		tier = tier >= TN_BACKGROUND || tier < TN_INFERRED ? TN_INFERRED : tier + 1;
+		if (take_due(queue_id(lane_id, tier), cpu, now, servers)) {
+			cpu_ctx(cpu)->bound_tier = tier;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Nor do crowds in the CPU's own queues and in those it shares come before each other. */
+static bool take_any_due(s32 cpu, u32 dom, u64 now)
+{
+	struct cpu_ctx *cpuc = cpu_ctx(cpu);
+
+	cpuc->bound_shared = !cpuc->bound_shared;
+	return (cpuc->bound_shared && take_lane_due(dom, cpu, now, nr_servers(dom))) ||
+	       take_lane_due(cpu_lane(cpu), cpu, now, 1) ||
+	       take_lane_due(dom, cpu, now, nr_servers(dom));
+}
+
+/*
+ * If so, it is its turn. Only from dispatch(), where tasks may be moved. However
+ * many wait, and however late the tick that ends a turn, two thirds of the CPU
+ * stay with those who are served in order. A turn that lasted longer than ticks
+ * explain (a real-time task, a host that took the CPU away) puts off no other.
+ */
+__weak int serve_bound(s32 cpu, u32 dom, u64 now)
+{
+	struct cpu_ctx *cpuc = cpu_ctx(cpu);
+
+	if (cpuc->bound_since) {
+		cpuc->bound_again = now + MIN(2 * since(now, cpuc->bound_since), TN_BOUND_REST);
+		cpuc->bound_since = 0;
+	}
+	if (time_before(now, cpuc->bound_again))
+		return false;
+	if (!patrol(cpu, dom, now) && !take_any_due(cpu, dom, now))
+		return false;
+	cpuc->bound_since = now;
+	cpuc->bound_turn = 1;
+	return true;
+}
+
+#endif /* __TEMPONET_BOUND_BPF_H */
