@@ -87,6 +87,8 @@ static __always_inline s32 queue_task(struct task_struct *p, struct task_ctx *tc
 	join_queue(tctx, queue, now);
 	if (tier == TN_DECLARED && !(enq_flags & SCX_ENQ_REENQ))
 		note_contention(p, tctx, queue, cpu, now);
+	else if (concerns_agent(tctx))
+		tell_change(p, tctx, cpu, TN_REC_RUNNABLE, now);
 	scx_bpf_dsq_insert_vtime(p, queue, tier_slice(tier), tier_key(tctx, tier), enq_flags);
 
 	if (victim >= 0)
@@ -258,7 +260,7 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	}
 	tctx->placed = false;
-	if (tctx->base == TN_DECLARED)
+	if (concerns_agent(tctx))
 		tell_change(p, tctx, cpu, TN_REC_RUNNABLE | TN_REC_RUNNING, scx_bpf_now());
 	cpuc->turn_until = 0;
 	if (cpuc->bound_turn) {
@@ -280,7 +282,7 @@ static void refresh_running(struct task_struct *p, struct task_ctx *tctx, u64 no
 	if (since(now, tctx->params_at) < TN_PARAMS_REFRESH_RUNNING)
 		return;
 	if (!refresh_declared(p, tctx, now) && declared)
-		estimate(p, tctx);
+		infer(p, tctx);
 	if (declared == (tctx->base == TN_DECLARED))
 		return;
 	tctx->open = false;
@@ -294,7 +296,7 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 	s32 cpu = scx_bpf_task_cpu(p);
 	struct cpu_ctx *cpuc = cpu_ctx(cpu);
 	u32 dom = dom_of(cpu), tier;
-	u64 now, deadline;
+	u64 now, deadline, period;
 	bool turn;
 
 	if (!tctx)
@@ -302,10 +304,11 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 	now = scx_bpf_now();
 	turn = time_before(now, cpuc->turn_until);
 	deadline = tctx->deadline_at;
+	period = tctx->period_ns;
 	account(p, tctx);
 	refresh_running(p, tctx, now);
-	/* It may run on for long, as another job than the one that was told of. */
-	if (deadline != tctx->deadline_at && tctx->base == TN_DECLARED)
+	/* It may run on for long, as something else than what was told of. */
+	if ((deadline != tctx->deadline_at || period != tctx->period_ns) && concerns_agent(tctx))
 		tell_change(p, tctx, cpu, TN_REC_RUNNABLE | TN_REC_RUNNING, now);
 	tier = task_tier(tctx, cpu, now);
 	tctx->run_tier = tier;
@@ -340,7 +343,7 @@ void BPF_STRUCT_OPS(temponet_stopping, struct task_struct *p, bool runnable)
 	tctx->on_cpu = false;
 	tctx->cut_in = false;
 	if (runnable) {
-		if (tctx->base == TN_DECLARED)
+		if (concerns_agent(tctx))
 			tell_change(p, tctx, tctx->cpu, TN_REC_RUNNABLE, scx_bpf_now());
 		return;
 	}

@@ -191,6 +191,14 @@ static void estimate(const struct task_struct *p, struct task_ctx *tctx)
 	tctx->runtime_ns = MIN(budget, deadline);
 }
 
+/* Nobody declares anything of it. */
+static void infer(const struct task_struct *p, struct task_ctx *tctx)
+{
+	estimate(p, tctx);
+	if (tctx->rule_background)
+		tctx->base = TN_BACKGROUND;
+}
+
 /* Look its hint and rule up again. Returns whether either declares a deadline. */
 static bool refresh_declared(struct task_struct *p, struct task_ctx *tctx, u64 now)
 {
@@ -223,9 +231,7 @@ static void refresh_params(struct task_struct *p, struct task_ctx *tctx, u64 now
 	} else if (tctx->base == TN_DECLARED) {
 		return;
 	}
-	estimate(p, tctx);
-	if (tctx->rule_background)
-		tctx->base = TN_BACKGROUND;
+	infer(p, tctx);
 }
 
 #endif /* __TEMPONET_PARAMS_BPF_H */

@@ -53,6 +53,7 @@ struct task_ctx {
 	u8 sleep; /* AWAKE, ASLEEP, NEWBORN */
 	u64 job; /* its number */
 	u64 told_job; /* the last one that the agent heard of as waiting */
+	bool agent_knows; /* as a task with a declared deadline */
 
 	/* Parameters in force, and the tier they give the task at best. */
 	u8 base;

@@ -17,9 +17,15 @@ const volatile u32 lose_permille;
 static u64 tell_until;
 static u64 rang_at;
 
+/* It is told of tasks with declared deadlines, and once when one has none any more. */
+static bool concerns_agent(const struct task_ctx *tctx)
+{
+	return tctx->base == TN_DECLARED || tctx->agent_knows;
+}
+
 static bool telling(const struct task_ctx *tctx, u64 now)
 {
-	return agent_wanted() && tctx->base == TN_DECLARED && time_before(now, tell_until);
+	return agent_wanted() && concerns_agent(tctx) && time_before(now, tell_until);
 }
 
 static __always_inline void fill_record(struct temponet_record *record, struct task_struct *p,
@@ -67,6 +73,7 @@ static __always_inline void tell(struct task_struct *p, struct task_ctx *tctx, s
 		return;
 	}
 	fill_record(record, p, tctx, cpu, flags, now);
+	tctx->agent_knows = tctx->base == TN_DECLARED;
 	this_stats()->told++;
 	if (bell && (!time_before(now, board.ring_after) ||
 		     since(now, rang_at) >= TN_AGENT_LOST)) {
@@ -121,6 +128,7 @@ int tell_all(struct bpf_iter__task *ctx)
 		flags |= TN_REC_RUNNING;
 	/* Not every kernel lets an iterator read our clock: the other one tells. */
 	fill_record(&record, p, tctx, tctx->cpu, flags, 0);
+	tctx->agent_knows = true;
 	bpf_seq_write(ctx->meta->seq, &record, sizeof(record));
 	return 0;
 }

@@ -15,8 +15,9 @@ stop_rivals() {
 
 # watch SECONDS: the figures of so many seconds, in two halves.
 watch() { timeout -s INT $(($1 + 1)) scx_temponet monitor --json --interval "$(($1 / 2))" | tail -n +2 || true; }
-# Of these figures, the sum and the last.
+# Of these figures, the sum, the first and the last.
 total() { grep -o "\"$1\":[0-9.]*" | awk -F: '{ sum += $2 } END { print sum + 0 }'; }
+first() { grep -o "\"$1\":[0-9.]*" | head -n 1 | cut -d: -f2; }
 last() { grep -o "\"$1\":[0-9.]*" | tail -n 1 | cut -d: -f2; }
 
 start_scheduler --policy temponet --rules /tmp/rules.toml --resync-every 0.1
@@ -30,6 +31,16 @@ assert_eq "$(total repaired <<<"$seen")" 0 "tasks that were not as the agent tho
 assert_eq "$(last tasks <<<"$seen")" 4 "tasks the agent knows"
 assert_eq "$(last allocations <<<"$seen")" 0 "allocations since warm-up"
 assert_eq "$(last page_faults <<<"$seen")" 0 "page faults since warm-up"
+# One that loses its declaration is told of too, though it never sleeps.
+taskset -c 0 bash -c 'while :; do :; done' &
+fifth=$!
+scx_temponet hint --runtime 1ms --period 100ms --pid $fifth
+(sleep 4 && scx_temponet hint --clear --pid $fifth) &
+seen=$(watch 6)
+assert_eq "$(first tasks <<<"$seen")" 5 "tasks while a fifth was declared"
+assert_eq "$(last tasks <<<"$seen")" 4 "tasks when it was not any more"
+assert_eq "$(total repaired <<<"$seen")" 0 "tasks that were not as the agent thought"
+kill $fifth
 stop_rivals
 sleep 2
 assert_eq "$(watch 4 | total wakeups)" 0 "wake-ups of the agent on a quiet machine"
