@@ -11,6 +11,11 @@
 #ifndef __TEMPONET_BOUND_BPF_H
 #define __TEMPONET_BOUND_BPF_H
 
+static u64 waits_per_cpu(s32 cpu, u32 dom)
+{
+	return lane_waits(lane(dom)) / nr_servers(dom) + lane_waits(lane(cpu_lane(cpu)));
+}
+
 /*
  * Has the queue waited its bound? The more wait in it, the more often it gets a
  * turn, so that each of them has one within TN_STARVE_BOUND; but not so often
@@ -31,9 +36,9 @@ static bool queue_due(u32 queue, u64 now, u32 servers)
 
 /*
  * Of those in @queue that may run on @cpu and wait since before @oldest, the one that
- * waits longest is next.
+ * waits longest is next; with @owed one whose last turn was cut short waits longer.
  */
-__weak int take_oldest(u32 queue, s32 cpu, u64 oldest)
+__weak int take_oldest(u32 queue, s32 cpu, u64 oldest, bool owed)
 {
 	struct task_struct *p;
 	struct task_ctx *tctx;
@@ -41,10 +46,14 @@ __weak int take_oldest(u32 queue, s32 cpu, u64 oldest)
 	bool moved = false;
 
 	bpf_for_each(scx_dsq, p, queue, SCX_DSQ_ITER_REV) {
+		u64 from;
+
 		tctx = task_ctx(p);
-		if (tctx && time_before(tctx->queued_at, oldest) &&
-		    bpf_cpumask_test_cpu(cpu, p->cpus_ptr)) {
-			oldest = tctx->queued_at;
+		if (!tctx)
+			continue;
+		from = owed ? tctx->waits_since : tctx->queued_at;
+		if (time_before(from, oldest) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr)) {
+			oldest = from;
 			pid = p->pid;
 		}
 	}
@@ -68,7 +77,7 @@ static bool take_due(u32 queue, s32 cpu, u64 now, u32 servers)
 	/* By virtual time hogs take turns. Jobs do not: after its turn the first of
 	 * them is still the first. */
 	if (queue % TN_NR_TIERS != TN_BACKGROUND)
-		return take_oldest(queue, cpu, now);
+		return take_oldest(queue, cpu, now, false);
 	return scx_bpf_dsq_move_to_local(queue, 0);
 }
 
@@ -90,9 +99,12 @@ static bool patrol(s32 cpu, u32 dom, u64 now)
 		u32 lane_id = at & TN_NR_TIERS ? dom : cpu_lane(cpu);
 		u64 patience = tier == TN_BACKGROUND ? TN_AGING : TN_STARVE_BOUND / 2;
 
-		if (take_oldest(queue_id(lane_id, tier), cpu, now - patience)) {
+		if (take_oldest(queue_id(lane_id, tier), cpu, now - patience, true)) {
+			u64 waits = waits_per_cpu(cpu, dom) + 1;
+
 			/* There may be more of them. */
-			cpuc->patrol_at = now + TN_BOUND_REST;
+			cpuc->patrol_at = now + MAX(MIN(TN_AGING * 2 / waits, TN_BOUND_REST),
+						    TN_PATROL_LEAST);
 			return true;
 		}
 	}
@@ -167,6 +179,35 @@ __weak int serve_bound(s32 cpu, u32 dom, u64 now)
 	cpuc->bound_since = now;
 	cpuc->bound_turn = 1;
 	return true;
+}
+
+/*
+ * The task that was taken runs. A turn that is cut short (by a declared job, the agent,
+ * a real-time task) is owed to it, once: the little that it may have done would be all
+ * it does for a second.
+ */
+static void begin_turn(struct task_struct *p, struct task_ctx *tctx, s32 cpu)
+{
+	struct cpu_ctx *cpuc = cpu_ctx(cpu);
+	u32 dom = dom_of(cpu);
+	bool crowd = waits_per_cpu(cpu, dom) > TN_BOUND_CROWD;
+	u64 slice = crowd ? TN_SLICE_BOUND_CROWD : TN_SLICE_BOUND;
+
+	tctx->turn_left = crowd || tctx->turn_left ? 0 : slice;
+	cpuc->bound_turn = 0;
+	cpuc->turn_until = scx_bpf_now() + slice;
+	cpuc->urgency = MIN(cpuc->urgency, URGENCY_TURN);
+	scx_bpf_task_set_slice(p, slice);
+}
+
+/* It joins a queue. */
+static void begin_wait(struct task_ctx *tctx, u64 now)
+{
+	tctx->queued_at = now;
+	if (tctx->turn_left >= TN_SLICE_BOUND / 4)
+		return;
+	tctx->turn_left = 0;
+	tctx->waits_since = now;
 }
 
 #endif /* __TEMPONET_BOUND_BPF_H */

@@ -67,10 +67,14 @@ enum temponet_times {
 	 */
 	TN_SERVE_EVERY = 250 * TN_MSEC,
 	TN_SERVE_LEAST = 5 * TN_MSEC,
-	/* What such a turn lasts, rounded up to the tick. */
-	TN_SLICE_BOUND = 1 * TN_MSEC,
-	/* How long at most a CPU is spared the next one. */
+	/* What such a turn lasts, rounded up to the tick, and where more than so many
+	 * wait per CPU. */
+	TN_SLICE_BOUND = 3 * TN_MSEC,
+	TN_SLICE_BOUND_CROWD = 1 * TN_MSEC,
+	TN_BOUND_CROWD = 32,
+	/* How long at most a CPU is spared the next one, and the next search. */
 	TN_BOUND_REST = 100 * TN_MSEC,
+	TN_PATROL_LEAST = 25 * TN_MSEC,
 	/* A fair-share hog of low weight is aged to the front within this. */
 	TN_AGING = 1000 * TN_MSEC,
 

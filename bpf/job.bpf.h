@@ -328,6 +328,7 @@ static void account(struct task_struct *p, struct task_ctx *tctx)
 	tctx->accounted_ns = total;
 	tctx->exec_ns += ran;
 	tctx->burst_exec_ns += ran;
+	tctx->turn_left -= MIN(ran, tctx->turn_left);
 	class_stats(tctx->run_tier)->run_ns += ran;
 	if (is_agent(p))
 		charge_agent(ran);

@@ -83,7 +83,7 @@ static __always_inline s32 queue_task(struct task_struct *p, struct task_ctx *tc
 
 	queue = queue_id(task_lane(p, cpu), tier);
 	if (!tctx->queued_at)
-		tctx->queued_at = now;
+		begin_wait(tctx, now);
 	join_queue(tctx, queue, now);
 	if (tier == TN_DECLARED && !(enq_flags & SCX_ENQ_REENQ))
 		note_contention(p, tctx, queue, cpu, now);
@@ -263,12 +263,8 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 	if (concerns_agent(tctx))
 		tell_change(p, tctx, cpu, TN_REC_RUNNABLE | TN_REC_RUNNING, scx_bpf_now());
 	cpuc->turn_until = 0;
-	if (cpuc->bound_turn) {
-		cpuc->bound_turn = 0;
-		cpuc->turn_until = scx_bpf_now() + TN_SLICE_BOUND;
-		cpuc->urgency = MIN(cpuc->urgency, URGENCY_TURN);
-		scx_bpf_task_set_slice(p, TN_SLICE_BOUND);
-	}
+	if (cpuc->bound_turn)
+		begin_turn(p, tctx, cpu);
 }
 
 /*
@@ -348,6 +344,7 @@ void BPF_STRUCT_OPS(temponet_stopping, struct task_struct *p, bool runnable)
 		return;
 	}
 	unweigh_hog(p, tctx);
+	tctx->turn_left = 0;
 	/* The job is done, unless the next wake-up finds that it goes on. */
 	tctx->slept_at = scx_bpf_now();
 	tctx->sleep = ASLEEP;

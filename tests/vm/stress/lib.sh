@@ -33,6 +33,12 @@ wait_bound_ms() {
     awk -v n="$1" -v hz="$hz" 'BEGIN { b = 3 * n * 1000 / hz; print (b > 4000 ? b : 4000) }'
 }
 
+# Whether Linux keeps some of each CPU for sched_ext when real-time tasks do not let go.
+keeps_some_for_sched_ext() {
+    mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug
+    [[ -d /sys/kernel/debug/sched/ext_server ]]
+}
+
 say() { printf '  %s\n' "$*"; }
 loads_so_far() { cat $SCX/enable_seq; }
 # KiB.

@@ -2,7 +2,7 @@
 # A SCHED_FIFO hog owns a CPU for seconds on end, throttled by Linux or not at all.
 . "$(dirname "$0")/../lib.sh"
 # What is pinned to that CPU has what real-time tasks leave. Where Linux keeps nothing of
-# it for sched_ext (6.12) nobody can help it, and the watchdog ejects whichever scheduler
+# it for sched_ext nobody can help it, and the watchdog ejects whichever scheduler
 # has a task there after its time, so the hog rests before that.
 COMPLIANCE_FLOOR_PINNED=0
 OWNED_S=12
