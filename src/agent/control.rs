@@ -1,7 +1,6 @@
 //! The agent's thread: wakes when the BPF half rings, brings its mirror up to
 //! date, decides, writes the board, and sleeps again.
 
-use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender, TryRecvError};
@@ -10,16 +9,17 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use libbpf_rs::{Iter, Link, MapHandle, RingBufferBuilder};
+use libbpf_rs::{Link, MapHandle, RingBufferBuilder};
 use log::{error, warn};
 
 use super::allocations;
 use super::board::{Board, Verdict};
 use super::brain::Brain;
 use super::gauges::{Endangered, Gauges, ENDANGERED};
+use super::intake::{Inbox, Truth};
 use super::mirror::Mirror;
 use super::misbehave::{Garbage, Misbehaviour};
-use super::record::{Record, RECORD_LEN};
+use super::record::Record;
 use super::thread::{event_fd, monotonic, page_faults, thread_cpu, touch_stack, wait};
 use crate::policy::CpuMask;
 
@@ -95,7 +95,7 @@ impl Agent {
                 let mut control = Control {
                     brain,
                     mirror: Mirror::new(),
-                    truth: senses.truth,
+                    truth: Truth::new(senses.truth),
                     board: senses.board,
                     rounds: Rounds {
                         share: settings.budget,
@@ -104,8 +104,6 @@ impl Agent {
                     settings,
                     gauges,
                     new_brains,
-                    buffer: vec![0; 256 * RECORD_LEN],
-                    records: Vec::with_capacity(1024),
                     garbage: Garbage::default(),
                 };
                 control.warm_up();
@@ -178,13 +176,11 @@ struct Rounds {
 struct Control {
     brain: Brain,
     mirror: Mirror,
-    truth: Link,
+    truth: Truth,
     board: Board,
     settings: Settings,
     gauges: Arc<Gauges>,
     new_brains: Receiver<Brain>,
-    buffer: Vec<u8>,
-    records: Vec<Record>,
     rounds: Rounds,
     garbage: Garbage,
 }
@@ -209,11 +205,7 @@ impl Control {
         let inbox = std::cell::RefCell::new(Inbox::default());
         let mut builder = RingBufferBuilder::new();
         builder.add(ring, |bytes| {
-            let mut inbox = inbox.borrow_mut();
-            match Record::read(bytes) {
-                Some(record) => inbox.push(record),
-                None => inbox.bad += 1,
-            }
+            inbox.borrow_mut().push(Record::read(bytes));
             0
         })?;
         let ring = builder.build()?;
@@ -281,15 +273,15 @@ impl Control {
     }
 
     fn read_inbox(&mut self, inbox: &mut Inbox) {
-        for record in &inbox.records[..inbox.len] {
+        let records = inbox.records();
+        for record in records {
             self.rounds.resync_wanted |= record.first;
             self.mirror.apply(record);
         }
-        self.rounds.heard |= inbox.len > 0;
-        Gauges::add(&self.gauges.records, inbox.len as u64);
-        Gauges::add(&self.gauges.bad_records, inbox.bad);
-        inbox.len = 0;
-        inbox.bad = 0;
+        self.rounds.heard |= !records.is_empty();
+        Gauges::add(&self.gauges.records, records.len() as u64);
+        Gauges::add(&self.gauges.bad_records, inbox.bad());
+        inbox.clear();
     }
 
     fn round(&mut self, began: i64, drain: impl Fn(&mut Control)) {
@@ -322,50 +314,26 @@ impl Control {
     fn resync(&mut self, drain: impl Fn(&mut Control)) {
         let since = monotonic();
         self.rounds.resynced_at = since;
-        if let Err(e) = self.read_truth() {
+        if let Err(e) = self.truth.read() {
             warn!("cannot read how the tasks stand: {e}");
             return;
         }
+        Gauges::add(&self.gauges.bad_records, self.truth.bad());
         // A CPU changes a task before it tells of it, so the truth may run ahead of the
         // ring, by as long as an interrupt or a hypervisor holds that CPU up.
         for pause in [0, 1, 4, 16] {
             std::thread::sleep(Duration::from_millis(pause));
             drain(self);
-            if !self.mirror.differs(&self.records) {
+            if !self.mirror.differs(self.truth.records()) {
                 break;
             }
         }
         self.rounds.resync_wanted = false;
-        let repair = self.mirror.resync(&self.records, since);
+        let repair = self.mirror.resync(self.truth.records(), since);
         Gauges::add(&self.gauges.resyncs, 1);
         let repaired = repair.missing + repair.wrong + repair.ghosts;
         Gauges::add(&self.gauges.repaired, repaired);
         Gauges::set(&self.gauges.overflow, self.mirror.overflow());
-    }
-
-    fn read_truth(&mut self) -> io::Result<()> {
-        self.records.clear();
-        let mut tasks = Iter::new(&self.truth).map_err(io::Error::other)?;
-        let mut filled = 0;
-        loop {
-            let read = match tasks.read(&mut self.buffer[filled..]) {
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-                read => read?,
-            };
-            if read == 0 {
-                return Ok(());
-            }
-            filled += read;
-            let whole = filled - filled % RECORD_LEN;
-            for bytes in self.buffer[..whole].chunks_exact(RECORD_LEN) {
-                match Record::read(bytes) {
-                    Some(record) => self.records.push(record),
-                    None => Gauges::add(&self.gauges.bad_records, 1),
-                }
-            }
-            self.buffer.copy_within(whole..filled, 0);
-            filled -= whole;
-        }
     }
 
     fn decide(&mut self, began: i64) {
@@ -523,35 +491,6 @@ impl Control {
         if self.rounds.count.is_multiple_of(FAULTS_EVERY) {
             let faults = page_faults() - self.rounds.faults;
             Gauges::set(&self.gauges.page_faults, faults);
-        }
-    }
-}
-
-/// Records on their way from the ring to the mirror.
-struct Inbox {
-    records: Box<[Record; Inbox::ROOM]>,
-    len: usize,
-    bad: u64,
-}
-
-impl Inbox {
-    const ROOM: usize = 64;
-
-    fn push(&mut self, record: Record) {
-        // The ring hands over no more than ROOM at a time.
-        if let Some(slot) = self.records.get_mut(self.len) {
-            *slot = record;
-            self.len += 1;
-        }
-    }
-}
-
-impl Default for Inbox {
-    fn default() -> Inbox {
-        Inbox {
-            records: Box::new([Record::EMPTY; Inbox::ROOM]),
-            len: 0,
-            bad: 0,
         }
     }
 }

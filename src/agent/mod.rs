@@ -11,6 +11,7 @@ pub mod btf;
 pub mod control;
 mod gauges;
 pub mod hint;
+mod intake;
 pub mod kernel;
 mod machine;
 pub mod mirror;
