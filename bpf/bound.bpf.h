@@ -25,6 +25,10 @@ static bool queue_due(u32 queue, u64 now, u32 servers)
 {
 	u64 nr = *queue_len(queue), every = TN_SERVE_EVERY, waited;
 
+	/* Every turn of those who were given up is taken from those who were not. */
+	if (queue % TN_NR_TIERS == TN_LATE)
+		every = TN_SERVE_LATE_EVERY;
+
 	if (!nr)
 		return false;
 	waited = since(now, *queue_served_at(queue));
@@ -193,7 +197,7 @@ static void begin_turn(struct task_struct *p, struct task_ctx *tctx, s32 cpu)
 	bool crowd = waits_per_cpu(cpu, dom) > TN_BOUND_CROWD;
 	u64 slice = crowd ? TN_SLICE_BOUND_CROWD : TN_SLICE_BOUND;
 
-	tctx->turn_left = crowd || tctx->turn_left ? 0 : slice;
+	tctx->turn_left = tctx->turn_left ? 0 : slice;
 	cpuc->bound_turn = 0;
 	cpuc->turn_until = scx_bpf_now() + slice;
 	cpuc->urgency = MIN(cpuc->urgency, URGENCY_TURN);
@@ -204,7 +208,7 @@ static void begin_turn(struct task_struct *p, struct task_ctx *tctx, s32 cpu)
 static void begin_wait(struct task_ctx *tctx, u64 now)
 {
 	tctx->queued_at = now;
-	if (tctx->turn_left >= TN_SLICE_BOUND / 4)
+	if (tctx->turn_left > TN_SLICE_BOUND_CROWD / 2)
 		return;
 	tctx->turn_left = 0;
 	tctx->waits_since = now;

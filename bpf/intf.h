@@ -66,6 +66,7 @@ enum temponet_times {
 	 * the bound, or for TN_AGING among hogs.
 	 */
 	TN_SERVE_EVERY = 250 * TN_MSEC,
+	TN_SERVE_LATE_EVERY = 1000 * TN_MSEC,
 	TN_SERVE_LEAST = 5 * TN_MSEC,
 	/* What such a turn lasts, rounded up to the tick, and where more than so many
 	 * wait per CPU. */

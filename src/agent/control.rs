@@ -36,7 +36,7 @@ const VERDICT_FOR: i64 = 1500 * MS;
 const DECISION_FOR: i64 = 50 * MS;
 /// Overload has to last for so long before anybody is given up, and is over after so
 /// long without.
-const DELIBERATE_FOR: i64 = 300 * MS;
+const DELIBERATE_FOR: i64 = 90 * MS;
 const CALM_AFTER: i64 = 1000 * MS;
 /// What it decides about needs the CPUs too: of what those tasks leave, it takes
 /// no more than this part, but always a little.

@@ -15,7 +15,7 @@ say "$(cat /tmp/abuse-*)"
 [[ $(cat /tmp/abuse-*) == *refused_* ]] || fail "nothing was refused"
 # What others declared is as it was; what may be granted was the user's own.
 for name in free pinned; do
-    assert_match "$(scx_temponet hint --show --pid "${sentinels[$name]}")" 'runtime 5ms deadline 100ms period 100ms' "declaration of sentinel $name"
+    assert_match "$(scx_temponet hint --show --pid "${sentinels[$name]}")" 'runtime 10ms deadline 100ms period 100ms' "declaration of sentinel $name"
 done
 for pid in 1 $$ "$scheduler_pid"; do
     assert_match "$(scx_temponet hint --show --pid "$pid")" 'no|nothing' "hint of task $pid"
