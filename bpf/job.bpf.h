@@ -285,6 +285,19 @@ static void demote(struct task_ctx *tctx)
  */
 #define GRACE_SHIFT 4
 
+/*
+ * Has it had more than its declared share since it woke up? A task that is behind works
+ * through its jobs without sleeping, and where one ends we can only guess: what it
+ * declared tells better than our count whether it is ahead of itself.
+ */
+static bool over_share(const struct task_ctx *tctx, u64 now)
+{
+	u64 jobs = since(now, tctx->woke_at) / MAX(tctx->period_ns, 1) + 1;
+
+	return tctx->burst_exec_ns > jobs * (tctx->runtime_ns + (tctx->runtime_ns >> GRACE_SHIFT)) +
+					     (tctx->period_ns >> 3);
+}
+
 static void settle_budget(struct task_struct *p, struct task_ctx *tctx)
 {
 	u64 now;
@@ -312,6 +325,10 @@ static void settle_budget(struct task_struct *p, struct task_ctx *tctx)
 			budget = MAX(budget, tctx->runtime_ns / 4);
 		}
 		if (tctx->exec_ns < budget + (tctx->runtime_ns >> GRACE_SHIFT))
+			break;
+		/* The next one is not due yet, and this one is within what was declared. */
+		if (tctx->base == TN_DECLARED &&
+		    time_before(now, tctx->release_at + tctx->period_ns) && !over_share(tctx, now))
 			break;
 		roll_job(p, tctx, budget, now - (tctx->exec_ns - budget));
 	}
