@@ -59,6 +59,9 @@ impl Scorer for Timed {
     }
 }
 
+/// Interrupts, the agent and turns by the starvation bound need the rest.
+const KEPT_PERMILLE: u32 = 960;
+
 pub struct Brain {
     decider: Decider,
     scorer: Timed,
@@ -86,6 +89,7 @@ impl Brain {
                 // Linux has no abort: a late job goes on.
                 overload: OverloadRule::Keep,
                 stated_permille: STATED_PERMILLE,
+                kept_permille: KEPT_PERMILLE,
                 ..ShieldConfig::default()
             },
             ..PolicyConfig::default()

@@ -57,10 +57,11 @@ struct Item {
 }
 
 impl Keep {
-    /// Makes the choice. O(N log N), less where everybody fits.
-    pub fn choose(&mut self, situation: &Situation<'_>, stated: f64) {
+    /// Makes the choice, which may `fill` so much of the CPUs. O(N log N), less where
+    /// everybody fits.
+    pub fn choose(&mut self, situation: &Situation<'_>, stated: f64, fill: f64) {
         let tasks = situation.upcoming;
-        let capacity = situation.cpus.count() as f64 * stated;
+        let capacity = situation.cpus.count() as f64 * stated * fill;
         self.given_up.clear();
         self.given_up.resize(situation.jobs.len(), false);
         if self.all_fit(situation, stated) {

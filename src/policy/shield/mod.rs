@@ -88,6 +88,9 @@ pub struct ShieldConfig {
     /// Work is stated so many thousandths of what it is, because others use the
     /// CPUs too: the mask keeps room for them, but no task is given up for that.
     pub stated_permille: u32,
+    /// Where not all fit into several CPUs, what is kept may fill so many thousandths of
+    /// them. A job runs on one CPU at a time: a set that fills two is late on both.
+    pub kept_permille: u32,
 }
 
 impl Default for ShieldConfig {
@@ -96,6 +99,7 @@ impl Default for ShieldConfig {
             overload: OverloadRule::default(),
             calm_ns: 50_000_000,
             stated_permille: 1000,
+            kept_permille: 1000,
         }
     }
 }
@@ -170,7 +174,11 @@ impl Shield {
         let keeps = self.config.overload == OverloadRule::Keep;
         if keeps {
             let stated = f64::from(self.config.stated_permille) / 1000.0;
-            self.keep.choose(situation, stated);
+            let fill = match situation.cpus.count() {
+                0 | 1 => 1.0,
+                _ => f64::from(self.config.kept_permille) / 1000.0,
+            };
+            self.keep.choose(situation, stated, fill);
         }
         self.sort_out(situation, true);
         let lanes_fit = self.lanes.test(situation, &self.timely);

@@ -521,3 +521,25 @@ fn who_has_a_cpu_to_himself_is_never_given_up() {
     assert_eq!(kept(&[anywhere], 2), [0]);
     assert_eq!(kept(&[task(0, 0), anywhere], 1), [0]);
 }
+
+#[test]
+fn of_several_cpus_the_kept_leave_some_but_nobody_is_given_up_for_that() {
+    let often = Upcoming::new(0, (100, 97, 100));
+    let rarely = Upcoming::new(0, (200, 120, 200));
+    let kept = |tasks: &[Upcoming], kept_permille| {
+        let mut shield = Shield::new(ShieldConfig {
+            overload: OverloadRule::Keep,
+            kept_permille,
+            ..ShieldConfig::default()
+        });
+        shield.assess(&Situation {
+            upcoming: tasks,
+            ..situation(&[], 2, 1)
+        });
+        let kept = |&task: &usize| shield.keeps_task(task);
+        (0..tasks.len()).filter(kept).collect::<Vec<_>>()
+    };
+    assert_eq!(kept(&[often, often, rarely], 1000), [0, 1]);
+    assert_eq!(kept(&[often, often, rarely], 960), [0, 2]);
+    assert_eq!(kept(&[often, often], 960), [0, 1]);
+}
