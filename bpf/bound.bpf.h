@@ -23,11 +23,9 @@ static u64 waits_per_cpu(s32 cpu, u32 dom)
  */
 static bool queue_due(u32 queue, u64 now, u32 servers)
 {
-	u64 nr = *queue_len(queue), every = TN_SERVE_EVERY, waited;
-
 	/* Every turn of those who were given up is taken from those who were not. */
-	if (queue % TN_NR_TIERS == TN_LATE)
-		every = TN_SERVE_LATE_EVERY;
+	u64 every = queue % TN_NR_TIERS == TN_LATE ? TN_SERVE_LATE_EVERY : TN_SERVE_EVERY;
+	u64 nr = *queue_len(queue), waited;
 
 	if (!nr)
 		return false;

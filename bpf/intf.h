@@ -60,8 +60,9 @@ enum temponet_times {
 	/*
 	 * No runnable task waits longer than this (docs/scheduler.md has the
 	 * argument, tests/vm the test): each queue with n waiting tasks is served
-	 * at least once per min(TN_SERVE_EVERY, TN_STARVE_BOUND / 2 / n), whatever
-	 * stands above it, and no more than once per TN_SERVE_LEAST. And as often as
+	 * at least once per min(TN_SERVE_EVERY, TN_STARVE_BOUND / 2 / n), the late
+	 * ones by TN_SERVE_LATE_EVERY, whatever stands above it, and no more than
+	 * once per TN_SERVE_LEAST. And as often as
 	 * TN_SERVE_EVERY each CPU looks for somebody who was passed over for half of
 	 * the bound, or for TN_AGING among hogs.
 	 */
@@ -105,6 +106,9 @@ enum temponet_times {
 
 	/* What a hog may run before an inferred job takes its CPU. */
 	TN_HOG_STINT = 500 * TN_USEC,
+
+	/* What a job may be charged at most for what it did not do. */
+	TN_CHARGE_NOISE = 4 * TN_MSEC,
 
 	/* How often a waking task's hint and rule are looked up again. */
 	TN_PARAMS_REFRESH = 5 * TN_MSEC,

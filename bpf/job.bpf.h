@@ -293,9 +293,12 @@ static void demote(struct task_ctx *tctx)
 static bool over_share(const struct task_ctx *tctx, u64 now)
 {
 	u64 jobs = since(now, tctx->woke_at) / MAX(tctx->period_ns, 1) + 1;
+	u64 share = jobs * (tctx->runtime_ns + (tctx->runtime_ns >> GRACE_SHIFT));
+	/* What it was charged for and did not do: an interrupt, a host's theft. Bounded
+	 * by what it declared, or declaring little would buy much. */
+	u64 noise = MIN(MIN(tctx->period_ns >> 3, 2 * tctx->runtime_ns), TN_CHARGE_NOISE);
 
-	return tctx->burst_exec_ns > jobs * (tctx->runtime_ns + (tctx->runtime_ns >> GRACE_SHIFT)) +
-					     (tctx->period_ns >> 3);
+	return tctx->burst_exec_ns > share + noise;
 }
 
 static void settle_budget(struct task_struct *p, struct task_ctx *tctx)

@@ -31,8 +31,8 @@
  *    compete, and says which tasks to keep where not all can be on time, whom to
  *    run next on a CPU, and how it values jobs. Its word changes the order of
  *    waiting jobs, never whether somebody runs.
- * 6. Bound (bound.bpf.h). Whatever stands above a queue, it is served once per bound: nobody
- *    starves, the kernel's watchdog has nothing to find.
+ * 6. Bound (bound.bpf.h). Whatever stands above a queue, it is served once per
+ *    bound: nobody starves, the kernel's watchdog has nothing to find.
  *
  * Nothing here waits for userspace. With the program stopped the scheduler goes
  * on as it is; with it gone the kernel takes over.

@@ -1,6 +1,7 @@
 //! The promises of this room, over random situations.
 
 mod decide;
+mod keep;
 mod mapping;
 mod shield;
 mod tokenizer;

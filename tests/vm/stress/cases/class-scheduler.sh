@@ -4,7 +4,7 @@
 #: mem 2G
 . "$(dirname "$0")/../lib.sh"
 # Threads of `mutex` are SCHED_FIFO, spin on every CPU, and wait for one that is not to
-# end them: where Linux keeps nothing for sched_ext, no scheduler of that kind survives.
+# end them: where Linux keeps nothing for sched_ext, the watchdog ejects us after its time.
 left_out=()
 keeps_some_for_sched_ext || left_out=(-x mutex)
 begin
