@@ -115,19 +115,19 @@ int tell_all(struct bpf_iter__task *ctx)
 	struct temponet_record record = {};
 	struct task_struct *p = ctx->task;
 	struct task_ctx *tctx;
-	u32 flags = 0;
 
 	if (!p)
 		return 0;
 	tctx = task_ctx(p);
 	if (!tctx || tctx->base != TN_DECLARED)
 		return 0;
+	/* Not every kernel lets an iterator read our clock: the other one tells. It is
+	 * read before all else: what changes meanwhile is told with a later time. */
+	fill_record(&record, p, tctx, tctx->cpu, 0, 0);
 	if (tctx->sleep == AWAKE)
-		flags |= TN_REC_RUNNABLE;
+		record.flags |= TN_REC_RUNNABLE;
 	if (tctx->on_cpu)
-		flags |= TN_REC_RUNNING;
-	/* Not every kernel lets an iterator read our clock: the other one tells. */
-	fill_record(&record, p, tctx, tctx->cpu, flags, 0);
+		record.flags |= TN_REC_RUNNING;
 	tctx->agent_knows = true;
 	bpf_seq_write(ctx->meta->seq, &record, sizeof(record));
 	return 0;

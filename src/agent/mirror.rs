@@ -22,7 +22,8 @@ const SILENT_PERIODS: i64 = 3;
 #[derive(Debug, Clone, Copy)]
 pub struct Tracked {
     pub record: Record,
-    /// When that was, on the clock of the BPF half.
+    /// When that was, on the clock of the BPF half. That clock stands still while a CPU
+    /// is at it: what was told before what goes by the record's monotonic time.
     at_ns: i64,
     /// In the round of the last resynchronisation.
     confirmed: bool,
@@ -36,12 +37,40 @@ pub struct Repair {
     pub ghosts: u64,
 }
 
+/// What the BPF half's clock says, by the monotonic one. A record has its time by both,
+/// by the monotonic one a little later: by as much as the CPU was held up in between.
+#[derive(Debug, Default, Clone, Copy)]
+struct Clock {
+    ahead_ns: i64,
+    heard_ns: i64,
+}
+
+impl Clock {
+    /// The clocks may drift apart by one part in so many.
+    const DRIFT: i64 = 64;
+    const JUMP: i64 = 1_000_000_000;
+
+    fn heard(&mut self, at_ns: i64, monotonic_ns: i64) {
+        let ahead = at_ns - monotonic_ns;
+        let drift = (monotonic_ns - self.heard_ns).max(0) / Clock::DRIFT;
+        let jumped = (ahead - self.ahead_ns).abs() > Clock::JUMP;
+        self.ahead_ns = match jumped {
+            true => ahead,
+            false => ahead.max(self.ahead_ns - drift),
+        };
+        self.heard_ns = self.heard_ns.max(monotonic_ns);
+    }
+
+    fn kernel_time(&self, monotonic_ns: i64) -> i64 {
+        monotonic_ns + self.ahead_ns
+    }
+}
+
 /// All of them. After the first few tasks nothing here allocates.
 pub struct Mirror {
     tasks: Vec<Tracked>,
     place_of: HashMap<u32, usize>,
-    /// The BPF half's clock minus the monotonic one.
-    offset_ns: i64,
+    clock: Clock,
     overflow: u64,
     jobs: Vec<Job>,
     upcoming: Vec<Upcoming>,
@@ -61,7 +90,7 @@ impl Mirror {
         Mirror {
             tasks: Vec::with_capacity(MOST_TASKS),
             place_of: HashMap::with_capacity(2 * MOST_TASKS),
-            offset_ns: 0,
+            clock: Clock::default(),
             overflow: 0,
             jobs: Vec::with_capacity(MOST_TASKS),
             upcoming: Vec::with_capacity(MOST_TASKS),
@@ -81,21 +110,24 @@ impl Mirror {
 
     /// The moment of the BPF half's clock that the monotonic one calls `monotonic_ns`.
     pub fn kernel_time(&self, monotonic_ns: i64) -> i64 {
-        monotonic_ns + self.offset_ns
+        self.clock.kernel_time(monotonic_ns)
     }
 
     /// Takes note of a record from the ring.
     pub fn apply(&mut self, record: &Record) {
-        if record.at_ns != 0 {
-            self.offset_ns = record.at_ns - record.monotonic_ns;
-        }
-        let at_ns = record.monotonic_ns + self.offset_ns;
+        let at_ns = match record.at_ns {
+            0 => self.kernel_time(record.monotonic_ns),
+            at_ns => {
+                self.clock.heard(at_ns, record.monotonic_ns);
+                at_ns
+            }
+        };
         let known = self.place_of.get(&record.pid).copied();
         if let Some(place) = known {
             let tracked = &self.tasks[place];
             // Records of two CPUs may overtake each other, and a pid comes again.
             if record.start_time < tracked.record.start_time
-                || record.start_time == tracked.record.start_time && at_ns < tracked.at_ns
+                || record.start_time == tracked.record.start_time && tracked.newer_than(record)
             {
                 return;
             }
@@ -112,8 +144,7 @@ impl Mirror {
     pub fn differs(&self, truth: &[Record]) -> bool {
         truth.iter().filter(|record| !record.gone).any(|record| {
             let known = self.place_of.get(&record.pid).map(|&at| &self.tasks[at]);
-            let at_ns = record.monotonic_ns + self.offset_ns;
-            known.is_none_or(|known| at_ns >= known.at_ns && known.disagrees(record))
+            known.is_none_or(|known| !known.newer_than(record) && known.disagrees(record))
         })
     }
 
@@ -121,12 +152,11 @@ impl Mirror {
     /// read after the moment `since_ns` (monotonic), and says what was not.
     pub fn resync(&mut self, truth: &[Record], since_ns: i64) -> Repair {
         let mut repair = Repair::default();
-        let since = self.kernel_time(since_ns);
         for tracked in &mut self.tasks {
             tracked.confirmed = false;
         }
         for record in truth.iter().filter(|record| !record.gone) {
-            let at_ns = record.monotonic_ns + self.offset_ns;
+            let at_ns = self.kernel_time(record.monotonic_ns);
             match self.place_of.get(&record.pid).copied() {
                 None => {
                     repair.missing += 1;
@@ -136,7 +166,7 @@ impl Mirror {
                     let tracked = &mut self.tasks[place];
                     tracked.confirmed = true;
                     // What was told while the truth was being read is newer.
-                    if at_ns < tracked.at_ns {
+                    if tracked.newer_than(record) {
                         continue;
                     }
                     if tracked.disagrees(record) {
@@ -149,7 +179,7 @@ impl Mirror {
         let mut place = 0;
         while place < self.tasks.len() {
             // One that was heard of while the truth was being read is no ghost.
-            if self.tasks[place].confirmed || self.tasks[place].at_ns > since {
+            if self.tasks[place].confirmed || self.tasks[place].record.monotonic_ns > since_ns {
                 place += 1;
             } else {
                 repair.ghosts += 1;
@@ -249,6 +279,12 @@ impl Tracked {
             at_ns,
             confirmed: true,
         }
+    }
+
+    /// Is it known from later than `truth`? A change comes before its record, whose
+    /// time is taken in between: truth read from then on has it.
+    fn newer_than(&self, truth: &Record) -> bool {
+        self.record.monotonic_ns > truth.monotonic_ns
     }
 
     /// What a lost record would have changed for good.
@@ -379,6 +415,48 @@ mod tests {
         assert_eq!(pids, [1, 2, 4, 5]);
         let again = [later(1), wrong, later(5), later(4)];
         assert_eq!(mirror.resync(&again, 70 * MS), Repair::default());
+    }
+
+    #[test]
+    fn a_cpu_that_was_held_up_does_not_set_the_clock_back() {
+        let mut clock = Clock::default();
+        clock.heard(3600 * 1000 * MS, 5 * MS);
+        let then = clock.kernel_time(10 * MS);
+        assert_eq!(then, 3600 * 1000 * MS + 5 * MS);
+        // 20 ms between its two times; then one in time.
+        clock.heard(3600 * 1000 * MS + 5 * MS, 30 * MS);
+        assert!((clock.kernel_time(10 * MS) - then).abs() < MS);
+        clock.heard(3600 * 1000 * MS + 26 * MS, 31 * MS);
+        assert_eq!(clock.kernel_time(10 * MS), then);
+        // What really is apart is followed, at once where it is far.
+        clock.heard(3600 * 1000 * MS + 900 * MS, 1031 * MS);
+        let followed = then - clock.kernel_time(10 * MS);
+        assert!((15 * MS..17 * MS).contains(&followed), "{followed}");
+        clock.heard(9 * MS, 1032 * MS);
+        assert_eq!(clock.kernel_time(1032 * MS), 9 * MS);
+    }
+
+    /// The BPF half's clock stands still while a CPU is held up: what was read in
+    /// between is older than the record, though its time is later by that clock.
+    #[test]
+    fn truth_from_before_a_record_changes_nothing() {
+        let mut mirror = Mirror::new();
+        mirror.apply(&record(1));
+        let truth = Record {
+            at_ns: 0,
+            monotonic_ns: 50 * MS,
+            ..record(1)
+        };
+        let told = Record {
+            at_ns: 45 * MS,
+            monotonic_ns: 51 * MS,
+            job: 9,
+            ..record(1)
+        };
+        mirror.apply(&told);
+        assert!(!mirror.differs(&[truth]));
+        assert_eq!(mirror.resync(&[truth], 49 * MS), Repair::default());
+        assert_eq!(mirror.tasks()[0].record.job, 9);
     }
 
     #[test]

@@ -132,12 +132,7 @@ impl<'a> Recorder<'a> {
         if let Some(rodata) = open.maps.rodata_data.as_mut() {
             rodata.own_tgid = std::process::id();
         }
-        let start_ns = now_ns();
-        if let Some(bss) = open.maps.bss_data.as_mut() {
-            bss.start_ns = start_ns;
-            bss.only_tgid = only_tgid.unwrap_or(0);
-        }
-        let skel = open.load().context(
+        let mut skel = open.load().context(
             "cannot load the BPF recorder (it needs root and a kernel with BTF; see `doctor`)",
         )?;
         let sink = Sink::default();
@@ -150,6 +145,12 @@ impl<'a> Recorder<'a> {
             0
         })?;
         let buffer = builder.build()?;
+        // Loading takes a while: who was on a CPU before it need not be there since.
+        let start_ns = now_ns();
+        if let Some(bss) = skel.maps.bss_data.as_mut() {
+            bss.start_ns = start_ns;
+            bss.only_tgid = only_tgid.unwrap_or(0);
+        }
         let progs = &skel.progs;
         let links = vec![
             progs.on_switch.attach(),

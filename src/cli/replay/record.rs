@@ -47,6 +47,10 @@ pub fn run(asked: Ns, out: &Path, json: bool, stop: &AtomicBool) -> Result<()> {
     let mut storage = MaybeUninit::uninit();
     let mut recorder = Recorder::start(None, &mut storage)?;
     let start = recorder.start_ns;
+    eprintln!(
+        "recording for {:.1} s; Ctrl-C ends it and keeps what there is",
+        asked as f64 / 1e9
+    );
     let mut book = Book::new(start);
     while !stop.load(Ordering::Relaxed) {
         let passed = crate::agent::recorder::now_ns() - start;
