@@ -107,8 +107,8 @@ enum temponet_times {
 	/* What a hog may run before an inferred job takes its CPU. */
 	TN_HOG_STINT = 500 * TN_USEC,
 
-	/* What a job may be charged at most for what it did not do. */
-	TN_CHARGE_NOISE = 4 * TN_MSEC,
+	/* What a task may have in store for being charged for what it did not do. */
+	TN_LEEWAY_MAX = 32 * TN_MSEC,
 
 	/* How often a waking task's hint and rule are looked up again. */
 	TN_PARAMS_REFRESH = 5 * TN_MSEC,

@@ -90,6 +90,7 @@ struct task_ctx {
 	/* Estimates: running mean and mean deviation, gain 1/8. */
 	u64 woke_at;
 	u64 burst_exec_ns;
+	u64 leeway_ns; /* beyond what it declared, see settle_leeway() */
 	u64 burst_ns;
 	u64 burst_dev_ns;
 	u64 interval_ns;
