@@ -37,7 +37,7 @@ tests/vm/run.sh --kernel "${KERNELS[0]}" --kernel "${KERNELS[-1]}"
 step "and, in short, on those in between"
 between=()
 for kernel in "${KERNELS[@]:1:${#KERNELS[@]}-2}"; do between+=(--kernel "$kernel"); done
-tests/vm/run.sh "${between[@]}" load hints rules shares hotplug survive agent
+tests/vm/run.sh "${between[@]}" load hotplug shares agent
 step "two sockets, SMT; four CPUs of which a task may use two"
 tests/vm/run.sh --kernel 6.18.15 --topology sockets=2,cores=2,threads=2 load
 tests/vm/run.sh --kernel 6.18.15 --topology sockets=1,cores=4 masks
