@@ -43,15 +43,23 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 {
 	u32 dom = dom_of(cpu), tier;
 	struct lane *shared = lane(dom), *own = lane(cpu_lane(cpu));
-	u64 declared = shared->nr[TN_DECLARED] | own->nr[TN_DECLARED];
-	u64 inferred = shared->nr[TN_INFERRED] | own->nr[TN_INFERRED];
-	u64 late = shared->nr[TN_LATE] | own->nr[TN_LATE];
-	u64 lower = late | shared->nr[TN_BACKGROUND] | own->nr[TN_BACKGROUND];
 	u64 now = 0, prev_urg = URGENCY_IDLE, job = 0;
+	u64 declared, inferred, late, lower;
 	struct task_ctx *tctx = NULL;
 	bool moved;
 	int served;
 
+	if (lane_back_at[bounded(dom, NR_LANES)] || lane_back_at[bounded(cpu_lane(cpu), NR_LANES)]) {
+		now = scx_bpf_now();
+		if (back_due(dom, now))
+			bring_back(dom, cpu, now);
+		if (back_due(cpu_lane(cpu), now))
+			bring_back(cpu_lane(cpu), cpu, now);
+	}
+	declared = shared->nr[TN_DECLARED] | own->nr[TN_DECLARED];
+	inferred = shared->nr[TN_INFERRED] | own->nr[TN_INFERRED];
+	late = shared->nr[TN_LATE] | own->nr[TN_LATE];
+	lower = late | shared->nr[TN_BACKGROUND] | own->nr[TN_BACKGROUND];
 	if (prev && (prev->scx.flags & SCX_TASK_QUEUED)) {
 		tctx = task_ctx(prev);
 		if (tctx) {

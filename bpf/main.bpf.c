@@ -52,6 +52,7 @@ UEI_DEFINE(uei);
 #include "tell.bpf.h"
 #include "cgroup.bpf.h"
 #include "queue.bpf.h"
+#include "ahead.bpf.h"
 #include "bound.bpf.h"
 #include "follow.bpf.h"
 #include "preempt.bpf.h"
@@ -85,6 +86,8 @@ static __always_inline s32 queue_task(struct task_struct *p, struct task_ctx *tc
 	if (!tctx->queued_at)
 		begin_wait(tctx, now);
 	join_queue(tctx, queue, now);
+	if (tctx->base == TN_DECLARED && (tier == TN_INFERRED || tier == TN_BACKGROUND))
+		note_ahead(queue / TN_NR_TIERS, tctx);
 	if (tier == TN_DECLARED && !(enq_flags & SCX_ENQ_REENQ))
 		note_contention(p, tctx, queue, cpu, now);
 	else if (concerns_agent(tctx))
@@ -322,7 +325,8 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 
 	if (deadline != tctx->deadline_at ||
 	    (!trusted(cpu, now) && outranked(cpu, dom, cpuc->urgency)) ||
-	    (!turn && bound_due(cpu, dom, now)) ||
+	    (!turn && bound_due(cpu, dom, now)) || back_due(dom, now) ||
+	    back_due(cpu_lane(cpu), now) ||
 	    (tier != TN_DECLARED && scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu)))
 		scx_bpf_task_set_slice(p, 0);
 	else

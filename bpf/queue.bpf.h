@@ -102,7 +102,7 @@ static s32 leave_queue(struct task_ctx *tctx)
 
 	if (!tctx->queue)
 		return -1;
-	/* Another CPU may be moving it to the late queue: whoever swaps the
+	/* Another CPU may be moving it to another queue: whoever swaps the
 	 * number out is the one who counts. */
 	queue = __sync_lock_test_and_set(&tctx->queue, 0);
 	if (!queue)
@@ -156,10 +156,10 @@ static u64 tier_slice(u32 tier)
  * them in turn, and give up.
  */
 
-/* The task @pid of the declared queue waits in the late queue from now on. */
-__weak int move_to_late(u32 lane_id, u32 pid, u64 now)
+/* The task @pid of queue @from waits in another @tier of its lane from now on. */
+__weak int move_queued(u32 from, u32 tier, u32 pid, u64 now)
 {
-	u32 from = queue_id(lane_id, TN_DECLARED), late = queue_id(lane_id, TN_LATE);
+	u32 to = queue_id(from / TN_NR_TIERS, tier);
 	struct task_struct *p;
 	struct task_ctx *tctx;
 
@@ -168,28 +168,41 @@ __weak int move_to_late(u32 lane_id, u32 pid, u64 now)
 			continue;
 		tctx = task_ctx(p);
 		/* Whoever swaps the number counts: p may be running by now. */
-		if (!tctx ||
-		    __sync_val_compare_and_swap(&tctx->queue, from + 1, late + 1) != from + 1)
+		if (!tctx || __sync_val_compare_and_swap(&tctx->queue, from + 1, to + 1) != from + 1)
 			break;
-		if (!*queue_len(late))
-			*queue_served_at(late) = now;
-		__sync_fetch_and_add(queue_len(late), 1);
+		if (!*queue_len(to))
+			*queue_served_at(to) = now;
+		__sync_fetch_and_add(queue_len(to), 1);
 		__sync_fetch_and_sub(queue_len(from), 1);
-		tctx->dropped = true;
-		tctx->run_tier = TN_LATE;
-		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, TN_SLICE_BACKGROUND);
-		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, tier_key(tctx, TN_LATE));
-		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, late, 0))
+		tctx->run_tier = tier;
+		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, tier_slice(tier));
+		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, tier_key(tctx, tier));
+		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, to, 0))
 			break;
 		/* It ran and came back meanwhile: it still is where it was. */
-		if (__sync_val_compare_and_swap(&tctx->queue, late + 1, from + 1) != late + 1)
+		if (__sync_val_compare_and_swap(&tctx->queue, to + 1, from + 1) != to + 1)
 			break;
 		__sync_fetch_and_add(queue_len(from), 1);
-		__sync_fetch_and_sub(queue_len(late), 1);
-		tctx->run_tier = TN_DECLARED;
+		__sync_fetch_and_sub(queue_len(to), 1);
+		tctx->run_tier = from % TN_NR_TIERS;
 		break;
 	}
 	return 0;
+}
+
+/* The task @pid, whose declared job waits in @lane_id, is given up. */
+static void drop_job(u32 lane_id, u32 pid, u64 now)
+{
+	struct task_struct *p = bpf_task_from_pid(pid);
+	struct task_ctx *tctx;
+
+	if (!p)
+		return;
+	tctx = task_ctx(p);
+	if (tctx)
+		tctx->dropped = true;
+	bpf_task_release(p);
+	move_queued(queue_id(lane_id, TN_DECLARED), TN_LATE, pid, now);
 }
 
 /* How many jobs are added up, and how many given up, in one dispatch. */
@@ -249,7 +262,7 @@ __weak int shed_load(u32 lane_id, u32 servers, u64 prev_left, u64 prev_deadline,
 	this_stats()->hopeless++;
 	if (prev_longest)
 		return SHED_PREV;
-	move_to_late(lane_id, victim, now);
+	drop_job(lane_id, victim, now);
 	return SHED_QUEUED;
 }
 
@@ -293,7 +306,7 @@ __weak int shed_dearest(u32 lane_id, u64 prev_cost, u64 now)
 	this_stats()->hopeless++;
 	if (prev_cost > dearest)
 		return SHED_PREV;
-	move_to_late(lane_id, victim, now);
+	drop_job(lane_id, victim, now);
 	return SHED_QUEUED;
 }
 

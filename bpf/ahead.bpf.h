@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Who ate the next period's budget ahead of time waits below all jobs (task_tier()),
+ * and once that period begins he is a job like all others: he is brought back then, or
+ * he would wait for the bound to find him, whatever is due meanwhile.
+ */
+#ifndef __TEMPONET_AHEAD_BPF_H
+#define __TEMPONET_AHEAD_BPF_H
+
+/* How far down a queue such tasks are looked for, and how many are moved at once. */
+#define AHEAD_SCAN 64
+#define AHEAD_MAX 4
+
+/* When the next of those who wait in a lane is to be brought back; 0: nobody waits. */
+static u64 lane_back_at[NR_LANES];
+
+static void note_ahead(u32 lane_id, const struct task_ctx *tctx)
+{
+	u64 *at = &lane_back_at[bounded(lane_id, NR_LANES)];
+
+	if (!*at || time_before(tctx->release_at, *at))
+		*at = tctx->release_at;
+}
+
+static bool back_due(u32 lane_id, u64 now)
+{
+	u64 at = lane_back_at[bounded(lane_id, NR_LANES)];
+
+	return at && !time_before(now, at);
+}
+
+/* One in @queue whose period has begun: its pid, and its tier in the upper half; or 0. */
+__weak u64 find_due(u32 queue, s32 cpu, u64 now)
+{
+	struct task_struct *p;
+	struct task_ctx *tctx;
+	u32 scanned = 0, tier;
+	u64 found = 0;
+
+	bpf_for_each(scx_dsq, p, queue, 0) {
+		if (++scanned > AHEAD_SCAN)
+			break;
+		tctx = task_ctx(p);
+		if (!tctx || tctx->base != TN_DECLARED)
+			continue;
+		if (time_after(tctx->release_at, now)) {
+			note_ahead(queue / TN_NR_TIERS, tctx);
+			continue;
+		}
+		tier = task_tier(tctx, cpu, now);
+		if (tier != TN_DECLARED && tier != TN_LATE)
+			continue;
+		found = (u64)tier << 32 | (u32)p->pid;
+		break;
+	}
+	return found;
+}
+
+/* Only from dispatch(), where tasks may be moved. */
+__weak int bring_back(u32 lane_id, s32 cpu, u64 now)
+{
+	u32 from = queue_id(lane_id, TN_INFERRED);
+	int i;
+
+	lane_back_at[bounded(lane_id, NR_LANES)] = 0;
+	bpf_for(i, 0, AHEAD_MAX) {
+		u64 due = find_due(from, cpu, now);
+
+		if (due) {
+			move_queued(from, due >> 32, due, now);
+		} else if (from == queue_id(lane_id, TN_INFERRED)) {
+			from = queue_id(lane_id, TN_BACKGROUND);
+		} else {
+			return 0;
+		}
+	}
+	/* There may be more of them. */
+	lane_back_at[bounded(lane_id, NR_LANES)] = now;
+	return 0;
+}
+
+#endif /* __TEMPONET_AHEAD_BPF_H */
