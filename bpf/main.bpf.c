@@ -22,7 +22,8 @@
  *    of its own (queue.bpf.h). The first two are ordered by deadline, late by cost,
  *    background by weighted virtual time. When jobs are late: pressure.bpf.h.
  * 2. Jobs (job.bpf.h). Release by wake-up, completion by sleep, the CBS wake-up
- *    rule in between; budgets that keep a liar from being everybody's problem.
+ *    rule in between; budgets that keep a liar from being everybody's problem, and
+ *    the way back for whoever was ahead of his (ahead.bpf.h).
  * 3. Parameters (params.bpf.h): hint, rule, estimate.
  * 4. Preemption (preempt.bpf.h): at enqueue, of the CPU that runs the least
  *    urgent task. At the tick, for everything that time alone changes: budgets

@@ -156,7 +156,8 @@ static u64 tier_slice(u32 tier)
  * them in turn, and give up.
  */
 
-/* The task @pid of queue @from waits in another @tier of its lane from now on. */
+/* The task @pid of queue @from waits in another @tier of its lane from now on. A declared
+ * job that has to is given up. */
 __weak int move_queued(u32 from, u32 tier, u32 pid, u64 now)
 {
 	u32 to = queue_id(from / TN_NR_TIERS, tier);
@@ -174,6 +175,8 @@ __weak int move_queued(u32 from, u32 tier, u32 pid, u64 now)
 			*queue_served_at(to) = now;
 		__sync_fetch_and_add(queue_len(to), 1);
 		__sync_fetch_and_sub(queue_len(from), 1);
+		if (from % TN_NR_TIERS == TN_DECLARED)
+			tctx->dropped = true;
 		tctx->run_tier = tier;
 		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, tier_slice(tier));
 		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, tier_key(tctx, tier));
@@ -188,21 +191,6 @@ __weak int move_queued(u32 from, u32 tier, u32 pid, u64 now)
 		break;
 	}
 	return 0;
-}
-
-/* The task @pid, whose declared job waits in @lane_id, is given up. */
-static void drop_job(u32 lane_id, u32 pid, u64 now)
-{
-	struct task_struct *p = bpf_task_from_pid(pid);
-	struct task_ctx *tctx;
-
-	if (!p)
-		return;
-	tctx = task_ctx(p);
-	if (tctx)
-		tctx->dropped = true;
-	bpf_task_release(p);
-	move_queued(queue_id(lane_id, TN_DECLARED), TN_LATE, pid, now);
 }
 
 /* How many jobs are added up, and how many given up, in one dispatch. */
@@ -262,7 +250,7 @@ __weak int shed_load(u32 lane_id, u32 servers, u64 prev_left, u64 prev_deadline,
 	this_stats()->hopeless++;
 	if (prev_longest)
 		return SHED_PREV;
-	drop_job(lane_id, victim, now);
+	move_queued(from, TN_LATE, victim, now);
 	return SHED_QUEUED;
 }
 
@@ -306,7 +294,7 @@ __weak int shed_dearest(u32 lane_id, u64 prev_cost, u64 now)
 	this_stats()->hopeless++;
 	if (prev_cost > dearest)
 		return SHED_PREV;
-	drop_job(lane_id, victim, now);
+	move_queued(from, TN_LATE, victim, now);
 	return SHED_QUEUED;
 }
 
