@@ -155,6 +155,9 @@ static void learn(struct task_ctx *tctx, u64 now)
 			interval /= n;
 			burst /= n;
 		}
+		/* Who declares says what to expect: no guess of how far jobs vary. */
+		if (declared && tctx->samples == 1)
+			tctx->burst_dev_ns = 0;
 		ewma(&tctx->interval_ns, &tctx->interval_dev_ns, interval, window);
 		ewma(&tctx->burst_ns, &tctx->burst_dev_ns, burst, window);
 	}

@@ -34,10 +34,6 @@ const LOOK_AGAIN: i64 = 4 * MS;
 const VERDICT_FOR: i64 = 1500 * MS;
 /// And a decision for a CPU for at most so long.
 const DECISION_FOR: i64 = 50 * MS;
-/// Overload has to last for so long before anybody is given up, and is over after so
-/// long without.
-const DELIBERATE_FOR: i64 = 90 * MS;
-const CALM_AFTER: i64 = 1000 * MS;
 /// What it decides about needs the CPUs too: of what those tasks leave, it takes
 /// no more than this part, but always a little.
 const OF_SPARE: f64 = 0.25;
@@ -169,8 +165,6 @@ struct Rounds {
     said: usize,
     /// Of one CPU, what it may use for now.
     share: f64,
-    /// When somebody had to be given up first, and last.
-    overload: Option<(i64, i64)>,
 }
 
 struct Control {
@@ -383,12 +377,7 @@ impl Control {
                 given_up += 1;
             }
         }
-        if self.is_hasty(given_up, effect) {
-            cpus.iter().for_each(|cpu| self.board.withdraw(cpu));
-            self.board.free_until(0);
-        } else {
-            self.judge(until);
-        }
+        self.judge(until);
         let spare = (cpus.count() as f64 - kept_load).max(0.0);
         self.rounds.share = (spare * OF_SPARE).clamp(LEAST_SHARE, self.settings.budget);
         if let Some(took) = self.brain.inference_ns() {
@@ -413,22 +402,6 @@ impl Control {
         self.rounds.contended = contended;
         self.rounds.heard = false;
         self.show_endangered(effect);
-    }
-
-    /// An overload that has just begun is left to the BPF half, which acts on what it
-    /// sees happen. What the shield would go by are declared worst cases, and whoever
-    /// it gives up for those falls behind for good.
-    fn is_hasty(&mut self, given_up: u64, now: i64) -> bool {
-        if given_up == 0 {
-            self.rounds.overload = self
-                .rounds
-                .overload
-                .filter(|&(_, last)| now - last < CALM_AFTER);
-            return false;
-        }
-        let (first, _) = self.rounds.overload.unwrap_or((now, now));
-        self.rounds.overload = Some((first, now));
-        now - first < DELIBERATE_FOR
     }
 
     fn judge(&self, until: i64) {

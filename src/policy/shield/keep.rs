@@ -28,8 +28,9 @@ const WORTH_IT: f64 = 1.2;
 /// Of the spread of a task's work, this much counts as load. Chosen on sets
 /// with hidden times, from 0, 0.3 and 0.6.
 const DOUBT: f64 = 0.3;
-/// A task that is behind has to catch up within this time, beside its further jobs.
-/// One that cannot would only make others late on its way.
+/// To be chosen, a task that is behind has to catch up within this time, beside its
+/// further jobs. One that cannot would only make others late on its way. Whoever is kept
+/// already and falls behind is not given up for that.
 const CATCH_UP_NS: f64 = 1e9;
 
 #[derive(Debug, Clone, Default)]
@@ -51,6 +52,8 @@ struct Item {
     task: usize,
     lane: Option<u16>,
     load: f64,
+    /// The same without its backlog, which passes.
+    lasting: f64,
     /// Jobs a second; a critical one is worth more than all that are not.
     worth: f64,
     critical: bool,
@@ -149,6 +152,7 @@ impl Keep {
                     task: at,
                     lane: lane(task, situation),
                     load: load(task),
+                    lasting: lasting_load(task),
                     worth: rate(task) + f64::from(task.criticality) * all,
                     critical: task.criticality > 0,
                 });
@@ -228,7 +232,7 @@ impl Keep {
         let sum = |take: &dyn Fn(&Item) -> Option<f64>| self.items.iter().filter_map(take).sum();
         let kept = |item: &Item| self.kept[item.task];
         let chosen = |item: &Item| self.chosen[item.task];
-        let load: f64 = sum(&|item| kept(item).then_some(item.load));
+        let load: f64 = sum(&|item| kept(item).then_some(item.lasting));
         let come: f64 = sum(&|item| (chosen(item) && !kept(item)).then_some(item.worth));
         let go: f64 = sum(&|item| (kept(item) && !chosen(item)).then_some(item.worth));
         load <= capacity * STICKY && come <= go * WORTH_IT
@@ -246,10 +250,14 @@ fn lane(task: &Upcoming, situation: &Situation<'_>) -> Option<u16> {
     }
 }
 
-fn load(task: &Upcoming) -> f64 {
+fn lasting_load(task: &Upcoming) -> f64 {
     let spread = task.spread_ns.max(0) as f64 / task.period_ns.max(1) as f64;
+    task.utilisation() + DOUBT * spread
+}
+
+fn load(task: &Upcoming) -> f64 {
     let backlog = f64::from(task.behind) * task.runtime_ns.max(0) as f64;
-    task.utilisation() + DOUBT * spread + backlog / CATCH_UP_NS
+    lasting_load(task) + backlog / CATCH_UP_NS
 }
 
 /// Every combination that may still beat the best, the dearest for its share last.

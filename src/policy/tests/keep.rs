@@ -113,6 +113,30 @@ fn who_is_far_behind_is_kept_only_where_it_can_catch_up() {
 }
 
 #[test]
+fn who_is_kept_and_falls_behind_is_not_given_up_for_that() {
+    const MS: i64 = 1_000_000;
+    // 18 of 40 ms and 28 of 60 fit, 35 of 100 beside them do not.
+    let jobs = [18, 28, 35].map(|work| job(100 * MS, work * MS));
+    let given_up = |shield: &mut Shield, behind| {
+        let task = |(i, period): (usize, i64)| Upcoming {
+            pending: Some(i as u32),
+            behind: if i == 1 { behind } else { 0 },
+            ..Upcoming::new(MS, (period * MS, jobs[i].remaining_ns, period * MS))
+        };
+        let tasks: Vec<Upcoming> = [40, 60, 100].into_iter().enumerate().map(task).collect();
+        shield.assess(&Situation {
+            upcoming: &tasks,
+            ..situation(&jobs, 1, 1)
+        });
+        shield.given_up().to_vec()
+    };
+    let mut shield = keeping();
+    assert_eq!(given_up(&mut shield, 0), [2]);
+    assert_eq!(given_up(&mut shield, 9), [2]);
+    assert_eq!(given_up(&mut keeping(), 9), [1], "nor chosen like that");
+}
+
+#[test]
 fn a_task_that_is_worth_it_comes_back_though_many_others_are_kept() {
     let jobs = vec![job(40, 1); 12];
     let mut shield = keeping();
