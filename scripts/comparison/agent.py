@@ -106,7 +106,7 @@ def digest(*parts):
 def fingerprint(case, name, program):
     """Of everything that a row depends on."""
     scheduler = scheduler_named(name)
-    machine = [case.kernel, case.cpus, case.mem, case.no_fma]
+    machine = [case.kernel, case.cpus, case.mem, case.no_fma, (plan.SCRIPTS / "vm").read_text()]
     work = [case.kind, case.seconds, case.hogs, case.pin, plan.stretch(case), case.by_rule, case.seed, case.tasks]
     work += [workload.HEADROOM, workload.DEADLINE_LIMIT]
     return digest(machine, work, scheduler, program if scheduler.ours else "")
