@@ -14,6 +14,7 @@ import argparse
 import dataclasses
 import json
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -96,6 +97,7 @@ def compare(options):
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         if sys.argv[1:2] == ["agent"]:
             return agent.main(sys.argv[2:])

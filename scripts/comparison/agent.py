@@ -181,12 +181,13 @@ def survival_key(options, results):
 def run_survival(options, results):
     names, key = survival_key(options, results)
     command = [plan.SCRIPTS.parent / "tests/vm/run.sh", "--kernel", options.kernel, "--program", options.program, *names]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-    lines = [line.split(maxsplit=1) for line in done.stdout.splitlines()]
+    with plan.started(command) as tests:
+        output = tests.stdout.read()
+    lines = [line.split(maxsplit=1) for line in output.splitlines()]
     verdicts = {words[1].split()[0]: words[0] for words in lines if len(words) == 2 and words[0] in ("PASS", "FAIL", "SKIP")}
     if not verdicts:
-        raise plan.GuestFailed(f"tests/vm/run.sh ended with status {done.returncode} and no verdict")
-    results.write(SURVIVAL, {"fingerprint": key, "tests": verdicts, "output": done.stdout})
+        raise plan.GuestFailed(f"tests/vm/run.sh ended with status {tests.returncode} and no verdict")
+    results.write(SURVIVAL, {"fingerprint": key, "tests": verdicts, "output": output})
 
 
 def survival(options, results):
@@ -212,14 +213,21 @@ def run_missing(options, results):
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         running = {pool.submit(work, *arguments): label for label, work, arguments in jobs}
-        for number, done in enumerate(concurrent.futures.as_completed(running), 1):
-            try:
-                done.result()
-                outcome = "done"
-            except (plan.GuestFailed, subprocess.CalledProcessError, OSError) as error:
-                failed += 1
-                outcome = f"failed: {error}"
-            print(f"compare: {number} of {len(jobs)}: {running[done]}: {outcome}", file=sys.stderr)
+        try:
+            for number, done in enumerate(concurrent.futures.as_completed(running), 1):
+                try:
+                    done.result()
+                    outcome = "done"
+                except (plan.GuestFailed, subprocess.CalledProcessError, OSError) as error:
+                    failed += 1
+                    outcome = f"failed: {error}"
+                print(f"compare: {number} of {len(jobs)}: {running[done]}: {outcome}", file=sys.stderr)
+        except BaseException:
+            # Whoever interrupts us wants no further guests, and an end of these.
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in list(plan.RUNNING):
+                process.terminate()
+            raise
     return failed
 
 

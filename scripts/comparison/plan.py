@@ -1,5 +1,6 @@
 """What the guest is to do, as a script for it, and the guest that does it."""
 
+import contextlib
 import os
 import pathlib
 import random
@@ -104,6 +105,23 @@ class GuestFailed(Exception):
     pass
 
 
+RUNNING = set()
+
+
+@contextlib.contextmanager
+def started(command):
+    """The process of a command, which does not outlive us."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        RUNNING.add(process)
+        try:
+            yield process
+        except BaseException:
+            process.terminate()
+            raise
+        finally:
+            RUNNING.discard(process)
+
+
 def boot(options, repeats, folder, out):
     """Runs the plan in the guest; each line it prints is a run that starts."""
     command = [SCRIPTS / "vm", "--mode", "icount", "--kernel", options.kernel, "--cpus", str(options.cpus), "--mem", options.mem]
@@ -117,7 +135,7 @@ def boot(options, repeats, folder, out):
     if options.program:
         command += ["--program", options.program]
     total = len(options.schedulers) * len(repeats)
-    with subprocess.Popen(command + ["--", "bash", "/plan/plan.sh"], stdout=subprocess.PIPE, text=True) as guest:
+    with started(command + ["--", "bash", "/plan/plan.sh"]) as guest:
         for number, line in enumerate(guest.stdout, 1):
             print(f"compare: {options.case}: run {number} of {total}: {line.strip()}", file=sys.stderr)
     if guest.returncode:
