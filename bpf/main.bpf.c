@@ -179,9 +179,12 @@ void BPF_STRUCT_OPS(temponet_enqueue, struct task_struct *p, u64 enq_flags)
 	leave_queue(tctx);
 
 	if (is_cpu_kthread(p)) {
+		/* Put back by cpu_release() it has nobody to push aside: the task that
+		 * the CPU is being taken from would be queued without a slice. */
+		u64 how = enq_flags & SCX_ENQ_REENQ ? SCX_ENQ_HEAD : SCX_ENQ_PREEMPT;
+
 		this_stats()->dispatches[TN_SRC_KTHREAD]++;
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, TN_SLICE_BACKGROUND,
-				   enq_flags | SCX_ENQ_PREEMPT);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, TN_SLICE_BACKGROUND, enq_flags | how);
 		return;
 	}
 
@@ -325,7 +328,7 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 		cpuc->urgency = MIN(cpuc->urgency, URGENCY_TURN);
 
 	if (deadline != tctx->deadline_at ||
-	    (!trusted(cpu, now) && outranked(cpu, dom, cpuc->urgency)) ||
+	    ((tier != TN_DECLARED || !trusted(cpu, now)) && outranked(cpu, dom, cpuc->urgency)) ||
 	    (!turn && bound_due(cpu, dom, now)) || back_due(dom, now) ||
 	    back_due(cpu_lane(cpu), now) ||
 	    (tier != TN_DECLARED && scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu)))
