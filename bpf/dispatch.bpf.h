@@ -8,7 +8,7 @@
 /* Give up jobs that cannot all be on time, @prev among them if it runs one. */
 static void shed(s32 cpu, u32 dom, struct task_ctx *prev, u64 now)
 {
-	u64 left = prev ? remaining(prev) : 0, deadline = prev ? prev->deadline_at : 0;
+	u64 left = prev ? remaining(prev) : 0, deadline = prev ? hopeless_at(prev) : 0;
 	u64 cost = prev ? job_cost(prev) : 0;
 	int i;
 

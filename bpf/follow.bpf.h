@@ -103,6 +103,9 @@ __weak s64 best_of_first(u32 queue, s32 cpu, u32 level, bool masked, u64 now)
 		tctx = task_ctx(p);
 		if (!tctx)
 			break;
+		/* It waits here only because it was queued before that was known. */
+		if (verdict(tctx, now) == TN_VERDICT_GIVE_UP)
+			continue;
 		left = remaining(tctx);
 		if (bpf_cpumask_test_cpu(cpu, p->cpus_ptr) && (!masked || left <= margin)) {
 			score = table_score(tctx, level, now);

@@ -42,6 +42,16 @@ static s64 slack(const struct task_ctx *tctx, u64 now)
 	return (s64)(tctx->deadline_at - now - remaining(tctx));
 }
 
+/*
+ * When it is too late for its job. Whom the agent keeps has a period more: those it
+ * keeps fit together, so whoever falls behind a little catches up if he keeps his
+ * place, and falls further behind if he loses it.
+ */
+static u64 hopeless_at(const struct task_ctx *tctx)
+{
+	return tctx->deadline_at + (tctx->kept ? tctx->period_ns : 0);
+}
+
 /* Where a task stands now, and by which time it is ordered there. */
 static u32 task_tier(struct task_ctx *tctx, s32 cpu, u64 now)
 {
@@ -73,12 +83,13 @@ static u32 task_tier(struct task_ctx *tctx, s32 cpu, u64 now)
 	/* The agent sees further than this queue. But whom it keeps is not kept at all
 	 * costs: where they do not fit either, our own rule goes on. */
 	tctx->given_up = said == TN_VERDICT_GIVE_UP;
+	tctx->kept = said == TN_VERDICT_KEEP;
 	if (tctx->given_up)
 		return TN_LATE;
 	if (!overloaded(cpu, tctx->base == TN_DECLARED, now))
 		return tctx->base;
 	/* Once given up, a task is so until it is on time again. */
-	if (slack(tctx, now) < 0)
+	if (time_before(hopeless_at(tctx), now + remaining(tctx)))
 		tctx->dropped = true;
 	return tctx->dropped ? TN_LATE : tctx->base;
 }

@@ -219,12 +219,13 @@ __weak int shed_load(u32 lane_id, u32 servers, u64 prev_left, u64 prev_deadline,
 	struct task_ctx *tctx;
 
 	bpf_for_each(scx_dsq, p, from, 0) {
-		u64 left;
+		u64 left, deadline;
 
 		tctx = task_ctx(p);
 		if (!tctx)
 			break;
-		if (prev_left && time_before(prev_deadline, tctx->deadline_at)) {
+		deadline = hopeless_at(tctx);
+		if (prev_left && time_before(prev_deadline, deadline)) {
 			work += prev_left;
 			prev_longest = prev_left > longest;
 			if (prev_longest)
@@ -241,7 +242,7 @@ __weak int shed_load(u32 lane_id, u32 servers, u64 prev_left, u64 prev_deadline,
 			victim = p->pid;
 			prev_longest = false;
 		}
-		over = (s64)work > (s64)(tctx->deadline_at - now) * servers;
+		over = (s64)work > (s64)(deadline - now) * servers;
 		if (over || ++scanned >= SHED_SCAN)
 			break;
 	}

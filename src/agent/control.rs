@@ -369,15 +369,7 @@ impl Control {
         let contended = self.mirror.pending() > cpus.count();
 
         let until = effect + VERDICT_FOR;
-        let (mut given_up, mut kept_load) = (0, 0.0);
-        for (place, task) in self.mirror.upcoming_tasks().enumerate() {
-            if self.brain.keeps_task(place) {
-                kept_load += task.load();
-            } else {
-                given_up += 1;
-            }
-        }
-        self.judge(until);
+        let (given_up, kept_load) = self.judge(until);
         let spare = (cpus.count() as f64 - kept_load).max(0.0);
         self.rounds.share = (spare * OF_SPARE).clamp(LEAST_SHARE, self.settings.budget);
         if let Some(took) = self.brain.inference_ns() {
@@ -404,14 +396,21 @@ impl Control {
         self.show_endangered(effect);
     }
 
-    fn judge(&self, until: i64) {
+    /// Tells of every task whether it is kept; returns how many are not, and the load of
+    /// those that are.
+    fn judge(&self, until: i64) -> (u64, f64) {
+        let (mut given_up, mut kept_load) = (0, 0.0);
         for (place, task) in self.mirror.upcoming_tasks().enumerate() {
-            let verdict = match self.brain.keeps_task(place) {
-                true => Verdict::Keep,
-                false => Verdict::GiveUp,
+            let verdict = if self.brain.keeps_task(place) {
+                kept_load += task.load();
+                Verdict::Keep
+            } else {
+                given_up += 1;
+                Verdict::GiveUp
             };
             self.board.judge(task.record.pid, verdict, until);
         }
+        (given_up, kept_load)
     }
 
     /// Once in a while, for those who watch: the jobs with the least slack.

@@ -24,7 +24,7 @@ const LOOKS: u32 = 2000;
 /// would come are worth so much more than those that would go: estimates move, and
 /// whoever comes back brings a backlog.
 const STICKY: f64 = 1.05;
-const WORTH_IT: f64 = 1.2;
+const WORTH_IT: f64 = 1.5;
 /// Of the spread of a task's work, this much counts as load. Chosen on sets
 /// with hidden times, from 0, 0.3 and 0.6.
 const DOUBT: f64 = 0.3;

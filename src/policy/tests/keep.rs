@@ -137,6 +137,31 @@ fn who_is_kept_and_falls_behind_is_not_given_up_for_that() {
 }
 
 #[test]
+fn who_is_kept_goes_only_for_one_that_is_worth_much_more() {
+    let stays_beside = |period: i64| {
+        let mut shield = keeping();
+        let mut keeps_first = |behind| {
+            let tasks = [
+                Upcoming::new(0, (100_000, 60_000, 100_000)),
+                Upcoming {
+                    behind,
+                    ..Upcoming::new(0, (period, period * 6 / 10, period))
+                },
+            ];
+            shield.assess(&Situation {
+                upcoming: &tasks,
+                ..situation(&[], 1, 1)
+            });
+            shield.keeps_task(0)
+        };
+        assert!(keeps_first(1_000_000), "the other is too far behind");
+        keeps_first(0)
+    };
+    assert!(stays_beside(75_000));
+    assert!(!stays_beside(60_000));
+}
+
+#[test]
 fn a_task_that_is_worth_it_comes_back_though_many_others_are_kept() {
     let jobs = vec![job(40, 1); 12];
     let mut shield = keeping();
