@@ -43,9 +43,9 @@ say() { printf '  %s\n' "$*"; }
 loads_so_far() { cat $SCX/enable_seq; }
 # KiB.
 agent_rss() { awk '/^VmRSS/ { print $2 }' "/proc/$scheduler_pid/status"; }
-# Bytes of all BPF maps the agent has open.
-map_bytes() { cat /proc/"$scheduler_pid"/fdinfo/* 2>/dev/null | awk '/^memlock/ { sum += $2 } END { print sum + 0 }'; }
-nr_tasks() { find /proc/[0-9]*/task -mindepth 1 -maxdepth 1 2>/dev/null | wc -l; }
+# Bytes of all BPF maps the agent has open. Files and tasks may vanish while they are read.
+map_bytes() { { cat /proc/"$scheduler_pid"/fdinfo/* 2>/dev/null || true; } | awk '/^memlock/ { sum += $2 } END { print sum + 0 }'; }
+nr_tasks() { { find /proc/[0-9]*/task -mindepth 1 -maxdepth 1 2>/dev/null || true; } | wc -l; }
 
 # start_sentinel NAME WORK_US [COMMAND PREFIX]...: a task with so much to do every 100 ms.
 start_sentinel() {
