@@ -15,10 +15,6 @@ const MOST_TASKS: usize = 4096;
 /// network had spent slack that a turn of 4 ms then needed.
 pub const STATED_PERMILLE: u32 = 1250;
 const PENDING_PERMILLE: u32 = 1080;
-/// Who declares says what a job takes at most. Until a task was seen at work for a few
-/// jobs, a little less is expected of it: whoever seems to have no room at the start
-/// falls behind, and is then hard to bring back.
-const UNSEEN_PERMILLE: u32 = STATED_PERMILLE * 97 / 100;
 /// A task that released nothing for so many periods has stopped asking.
 const SILENT_PERIODS: i64 = 3;
 
@@ -329,21 +325,18 @@ impl Tracked {
 
     fn next(&self) -> Upcoming {
         let record = &self.record;
-        // How far its jobs vary is not said before some were seen.
-        let permille = match record.spread_ns {
-            0 => UNSEEN_PERMILLE,
-            _ => STATED_PERMILLE,
-        };
         Upcoming {
             release_ns: record.release_ns + record.period_ns,
             deadline_ns: record.relative_deadline_ns,
-            runtime_ns: stated(record.cost_ns, permille),
+            runtime_ns: stated(record.cost_ns, STATED_PERMILLE),
             period_ns: record.period_ns,
             spread_ns: record.spread_ns,
             criticality: record.criticality,
             allowed: record.allowed,
             pending: None,
             behind: 0,
+            // How far its jobs vary is not said before some were seen.
+            unseen: record.spread_ns == 0,
         }
     }
 }
@@ -492,22 +485,14 @@ mod tests {
     }
 
     #[test]
-    fn less_than_declared_is_expected_until_jobs_were_seen() {
+    fn a_task_is_unseen_until_it_is_said_how_far_its_jobs_vary() {
         let mut mirror = Mirror::new();
         let mut seen = record(2);
         seen.spread_ns = 1;
         mirror.apply(&record(1));
         mirror.apply(&seen);
         let told = mirror.situation(3 * MS, MS, CpuMask::first(1));
-        assert_eq!(
-            told.upcoming[0].runtime_ns,
-            stated(10 * MS, UNSEEN_PERMILLE)
-        );
-        assert_eq!(
-            told.upcoming[1].runtime_ns,
-            stated(10 * MS, STATED_PERMILLE)
-        );
-        assert!(told.upcoming[0].runtime_ns < told.upcoming[1].runtime_ns);
+        assert_eq!([0, 1].map(|at| told.upcoming[at].unseen), [true, false]);
     }
 
     #[test]

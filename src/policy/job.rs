@@ -87,6 +87,8 @@ pub struct Upcoming {
     /// Jobs behind that one that will be late whatever anybody does, and still have
     /// to be done before it is on time again.
     pub behind: u32,
+    /// None of its jobs was seen yet: `runtime_ns` is what was declared.
+    pub unseen: bool,
 }
 
 impl Upcoming {
@@ -104,6 +106,7 @@ impl Upcoming {
             allowed: CpuMask::ALL,
             pending: None,
             behind: 0,
+            unseen: false,
         }
     }
 

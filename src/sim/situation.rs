@@ -77,6 +77,7 @@ impl Situations {
                 allowed: CpuMask::ALL,
                 pending: None,
                 behind: 0,
+                unseen: false,
             });
         }
     }

@@ -162,6 +162,26 @@ fn who_is_kept_goes_only_for_one_that_is_worth_much_more() {
 }
 
 #[test]
+fn of_tasks_that_were_not_seen_less_is_expected_than_they_declared() {
+    let kept = |works: &[(i64, i64)], unseen| {
+        let task = |&(runtime, period): &(i64, i64)| Upcoming {
+            unseen,
+            ..Upcoming::new(0, (period, runtime, period))
+        };
+        let tasks: Vec<Upcoming> = works.iter().map(task).collect();
+        kept(keeping(), &tasks, 1)
+    };
+    // Nobody is given up for a tenth too much on paper.
+    assert_eq!(kept(&[(60, 100), (50, 100)], true), [0, 1]);
+    assert_eq!(kept(&[(60, 100), (50, 100)], false), [1]);
+    assert_eq!(kept(&[(70, 100), (60, 100)], true), [1]);
+    // And where somebody has to be, the others may declare a little more than there is.
+    let three = [(55, 100), (47, 100), (70, 200)];
+    assert_eq!(kept(&three, true), [0, 1]);
+    assert_eq!(kept(&three, false), [1, 2]);
+}
+
+#[test]
 fn a_task_that_is_worth_it_comes_back_though_many_others_are_kept() {
     let jobs = vec![job(40, 1); 12];
     let mut shield = keeping();
