@@ -120,6 +120,11 @@ impl Brain {
         self.decider.decide(&mut self.scorer, situation)
     }
 
+    /// The last decision.
+    pub fn decision(&self) -> &Decision {
+        self.decider.decision()
+    }
+
     /// What the last decision's inference took, if there was one.
     pub fn inference_ns(&self) -> Option<i64> {
         self.scorer.asked.then_some(self.scorer.took_ns)

@@ -36,7 +36,7 @@ const VERDICT_FOR: i64 = 1500 * MS;
 const DECISION_FOR: i64 = 50 * MS;
 /// What it decides about needs the CPUs too: of what those tasks leave, it takes
 /// no more than this part, but always a little.
-const OF_SPARE: f64 = 0.25;
+const OF_SPARE: f64 = 0.1;
 const LEAST_SHARE: f64 = 0.001;
 /// Resynchronisations are at least so far apart.
 const RESYNC_EVERY: i64 = 20 * MS;
@@ -165,6 +165,15 @@ struct Rounds {
     said: usize,
     /// Of one CPU, what it may use for now.
     share: f64,
+}
+
+/// What there is to say of all tasks together.
+#[derive(Default)]
+struct Judged {
+    given_up: u64,
+    kept_load: f64,
+    /// A job of one that is kept will not be on time.
+    late: bool,
 }
 
 struct Control {
@@ -340,11 +349,17 @@ impl Control {
             .mirror
             .situation(effect, interval.max(LOOK_AGAIN), cpus);
         let hold = situation.hold_ns;
-        let decision = self.brain.decide(&situation);
+        self.brain.decide(&situation);
+        let until = effect + VERDICT_FOR;
+        let judged = self.judge(effect, until);
+        let decision = self.brain.decision();
 
         let expires = effect + hold.min(DECISION_FOR);
         for cpu in cpus.iter() {
-            match decision.assignment.job_on(cpu) {
+            // One that is kept and late catches up where its deadline puts it, in front. The
+            // network sees it as what its successor has to wait for.
+            let job = decision.assignment.job_on(cpu);
+            match job.filter(|_| !judged.late) {
                 Some(job) => {
                     let task = &self.mirror.task_of_job(job).record;
                     self.board.decide(cpu, task.pid, task.job, made, expires);
@@ -353,7 +368,7 @@ impl Control {
             }
         }
         let verdict = decision.verdict;
-        let free = if verdict.may_idle && verdict.feasible {
+        let free = if verdict.may_idle && verdict.feasible && !judged.late {
             effect + hold.min(DECISION_FOR)
         } else {
             0
@@ -368,9 +383,7 @@ impl Control {
         self.gauges.burst.store(decision.burst, Ordering::Relaxed);
         let contended = self.mirror.pending() > cpus.count();
 
-        let until = effect + VERDICT_FOR;
-        let (given_up, kept_load) = self.judge(until);
-        let spare = (cpus.count() as f64 - kept_load).max(0.0);
+        let spare = (cpus.count() as f64 - judged.kept_load).max(0.0);
         self.rounds.share = (spare * OF_SPARE).clamp(LEAST_SHARE, self.settings.budget);
         if let Some(took) = self.brain.inference_ns() {
             self.brain.publish_values(&self.board);
@@ -384,7 +397,7 @@ impl Control {
         self.board
             .ring_after(self.mirror.kernel_time(done + interval));
         Gauges::add(&self.gauges.decisions, 1);
-        Gauges::set(&self.gauges.given_up, given_up);
+        Gauges::set(&self.gauges.given_up, judged.given_up);
         Gauges::set(&self.gauges.tasks, self.mirror.tasks().len() as u64);
         Gauges::set(&self.gauges.interval_ns, interval as u64);
         self.gauges.latency.note(done - began);
@@ -396,21 +409,21 @@ impl Control {
         self.show_endangered(effect);
     }
 
-    /// Tells of every task whether it is kept; returns how many are not, and the load of
-    /// those that are.
-    fn judge(&self, until: i64) -> (u64, f64) {
-        let (mut given_up, mut kept_load) = (0, 0.0);
+    /// Tells of every task whether it is kept.
+    fn judge(&self, effect: i64, until: i64) -> Judged {
+        let mut judged = Judged::default();
         for (place, task) in self.mirror.upcoming_tasks().enumerate() {
             let verdict = if self.brain.keeps_task(place) {
-                kept_load += task.load();
+                judged.kept_load += task.load();
+                judged.late |= task.is_late(effect);
                 Verdict::Keep
             } else {
-                given_up += 1;
+                judged.given_up += 1;
                 Verdict::GiveUp
             };
             self.board.judge(task.record.pid, verdict, until);
         }
-        (given_up, kept_load)
+        judged
     }
 
     /// Once in a while, for those who watch: the jobs with the least slack.

@@ -306,6 +306,11 @@ impl Tracked {
         (self.record.cost_ns - self.record.executed_ns - since).max(1)
     }
 
+    /// It has a job that cannot be on time any more.
+    pub fn is_late(&self, now_ns: i64) -> bool {
+        self.record.runnable && self.record.deadline_ns < now_ns + self.remaining_ns(now_ns)
+    }
+
     /// Share of a CPU.
     pub fn load(&self) -> f64 {
         self.record.cost_ns as f64 / self.record.period_ns.max(1) as f64
@@ -482,6 +487,19 @@ mod tests {
         let told = mirror.situation(300 * MS, MS, CpuMask::first(1));
         assert_eq!(told.upcoming.len(), 1);
         assert_eq!(mirror.situation(3 * MS, MS, CpuMask::first(2)).hold_ns, MS);
+    }
+
+    #[test]
+    fn late_is_who_waits_for_more_than_is_left_before_its_deadline() {
+        let mut mirror = Mirror::new();
+        let mut asleep = record(2);
+        asleep.runnable = false;
+        mirror.apply(&record(1));
+        mirror.apply(&asleep);
+        let late = |now_ns| [0, 1].map(|at| mirror.tasks()[at].is_late(now_ns));
+        // Due at 40.5 ms, with 10 ms to do.
+        assert_eq!(late(30 * MS), [false, false]);
+        assert_eq!(late(31 * MS), [true, false]);
     }
 
     #[test]

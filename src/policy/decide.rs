@@ -139,6 +139,11 @@ impl Decider {
         &self.decision
     }
 
+    /// The last one.
+    pub fn decision(&self) -> &Decision {
+        &self.decision
+    }
+
     /// Did the last decision keep the task at this place of `upcoming`, or give it
     /// up because not all can be on time?
     pub fn keeps_task(&self, task: usize) -> bool {
