@@ -49,7 +49,7 @@ struct task_ctx {
 	bool rolled; /* released by a used-up budget, not by a wake-up */
 	bool dropped; /* given up in overload, see shed_load() */
 	bool given_up; /* by the agent */
-	bool kept; /* by the agent, where it had to choose */
+	bool kept; /* by the agent, which may be because all fit */
 	bool demoted; /* inferred, and outran its estimate: a hog for now */
 	u8 sleep; /* AWAKE, ASLEEP, NEWBORN */
 	u64 job; /* its number */

@@ -115,9 +115,9 @@ impl Brain {
         &self.identity
     }
 
-    pub fn decide(&mut self, situation: &Situation<'_>) -> &Decision {
+    pub fn decide(&mut self, situation: &Situation<'_>) {
         self.scorer.asked = false;
-        self.decider.decide(&mut self.scorer, situation)
+        self.decider.decide(&mut self.scorer, situation);
     }
 
     /// The last decision.

@@ -87,7 +87,7 @@ pub struct Upcoming {
     /// Jobs behind that one that will be late whatever anybody does, and still have
     /// to be done before it is on time again.
     pub behind: u32,
-    /// None of its jobs was seen yet: `runtime_ns` is what was declared.
+    /// Few of its jobs were seen, if any: `runtime_ns` is what was declared.
     pub unseen: bool,
 }
 

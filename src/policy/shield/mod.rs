@@ -300,9 +300,6 @@ impl Shield {
         self.timely.clear();
         self.late.clear();
         self.given_up.clear();
-        // All may be one or the other for the first time in the middle of an overload.
-        self.late.reserve(jobs.len());
-        self.given_up.reserve(jobs.len());
         let keeps = set_late_apart && self.config.overload == OverloadRule::Keep;
         self.order.sort(jobs, |job| job.deadline_ns, now_ns);
         self.open

@@ -1,0 +1,173 @@
+use super::super::record::tests::{bytes, raw};
+use super::*;
+
+const MS: i64 = 1_000_000;
+
+fn record(pid: u32) -> Record {
+    Record::read(&bytes(&raw(pid))).unwrap()
+}
+
+#[test]
+fn older_records_and_dead_namesakes_change_nothing() {
+    let mut mirror = Mirror::new();
+    let mut now = record(7);
+    now.at_ns = 5 * MS;
+    now.monotonic_ns = 4 * MS;
+    now.job = 3;
+    mirror.apply(&now);
+    let mut old = record(7);
+    old.at_ns = 4 * MS;
+    old.monotonic_ns = 3 * MS;
+    mirror.apply(&old);
+    assert_eq!(mirror.tasks()[0].record.job, 3);
+    // The exit of an earlier task of the same pid, told late.
+    old.at_ns = 6 * MS;
+    old.monotonic_ns = 5 * MS;
+    old.start_time -= 1;
+    old.gone = true;
+    mirror.apply(&old);
+    assert_eq!(mirror.tasks().len(), 1);
+    // A later one takes its place.
+    let mut reborn = now;
+    reborn.start_time += 1;
+    reborn.job = 1;
+    mirror.apply(&reborn);
+    assert_eq!((mirror.tasks().len(), mirror.tasks()[0].record.job), (1, 1));
+    reborn.gone = true;
+    mirror.apply(&reborn);
+    assert!(mirror.tasks().is_empty());
+}
+
+#[test]
+fn a_resync_adds_mends_and_removes() {
+    let mut mirror = Mirror::new();
+    for pid in 1..=4 {
+        mirror.apply(&record(pid));
+    }
+    let later = |pid: u32| Record {
+        at_ns: 0,
+        monotonic_ns: 50 * MS,
+        ..record(pid)
+    };
+    let mut wrong = later(2);
+    wrong.job = 9;
+    // 1 is as known, 2 differs, 3 and 4 are gone, 5 is new; 4 was heard of since.
+    let mut heard = record(4);
+    heard.at_ns = 60 * MS;
+    heard.monotonic_ns = 60 * MS - 100_000;
+    mirror.apply(&heard);
+    assert!(mirror.differs(&[later(1), wrong]) && mirror.differs(&[later(5)]));
+    assert!(!mirror.differs(&[later(1)]));
+    let repair = mirror.resync(&[later(1), wrong, later(5)], 45 * MS);
+    assert_eq!(
+        repair,
+        Repair {
+            missing: 1,
+            wrong: 1,
+            ghosts: 1
+        }
+    );
+    let mut pids: Vec<u32> = mirror.tasks().iter().map(|t| t.record.pid).collect();
+    pids.sort_unstable();
+    assert_eq!(pids, [1, 2, 4, 5]);
+    let again = [later(1), wrong, later(5), later(4)];
+    assert_eq!(mirror.resync(&again, 70 * MS), Repair::default());
+}
+
+#[test]
+fn a_cpu_that_was_held_up_does_not_set_the_clock_back() {
+    let mut clock = Clock::default();
+    clock.heard(3600 * 1000 * MS, 5 * MS);
+    let then = clock.kernel_time(10 * MS);
+    assert_eq!(then, 3600 * 1000 * MS + 5 * MS);
+    // 20 ms between its two times; then one in time.
+    clock.heard(3600 * 1000 * MS + 5 * MS, 30 * MS);
+    assert!((clock.kernel_time(10 * MS) - then).abs() < MS);
+    clock.heard(3600 * 1000 * MS + 26 * MS, 31 * MS);
+    assert_eq!(clock.kernel_time(10 * MS), then);
+    // What really is apart is followed, at once where it is far.
+    clock.heard(3600 * 1000 * MS + 900 * MS, 1031 * MS);
+    let followed = then - clock.kernel_time(10 * MS);
+    assert!((15 * MS..17 * MS).contains(&followed), "{followed}");
+    clock.heard(9 * MS, 1032 * MS);
+    assert_eq!(clock.kernel_time(1032 * MS), 9 * MS);
+}
+
+/// The BPF half's clock stands still while a CPU is held up: what was read in
+/// between is older than the record, though its time is later by that clock.
+#[test]
+fn truth_from_before_a_record_changes_nothing() {
+    let mut mirror = Mirror::new();
+    mirror.apply(&record(1));
+    let truth = Record {
+        at_ns: 0,
+        monotonic_ns: 50 * MS,
+        ..record(1)
+    };
+    let told = Record {
+        at_ns: 45 * MS,
+        monotonic_ns: 51 * MS,
+        job: 9,
+        ..record(1)
+    };
+    mirror.apply(&told);
+    assert!(!mirror.differs(&[truth]));
+    assert_eq!(mirror.resync(&[truth], 49 * MS), Repair::default());
+    assert_eq!(mirror.tasks()[0].record.job, 9);
+}
+
+#[test]
+fn a_situation_is_projected_to_the_moment_it_will_meet() {
+    let mut mirror = Mirror::new();
+    let mut running = record(1);
+    running.running = true;
+    mirror.apply(&running);
+    let mut asleep = record(2);
+    asleep.runnable = false;
+    mirror.apply(&asleep);
+    let told = mirror.situation(3 * MS, MS, CpuMask::first(1));
+    assert_eq!((told.jobs.len(), told.upcoming.len()), (1, 2));
+    // It has run from 1 to 3 ms.
+    assert_eq!(told.jobs[0].remaining_ns, stated(8 * MS, PENDING_PERMILLE));
+    assert_eq!(told.upcoming[0].pending, Some(0));
+    assert_eq!(told.upcoming[1].release_ns, 40 * MS + 500_000);
+    // To the next release.
+    assert_eq!(told.hold_ns, 37 * MS + 500_000);
+    // A task that has been silent for long reserves nothing.
+    let told = mirror.situation(300 * MS, MS, CpuMask::first(1));
+    assert_eq!(told.upcoming.len(), 1);
+    assert_eq!(mirror.situation(3 * MS, MS, CpuMask::first(2)).hold_ns, MS);
+}
+
+#[test]
+fn late_is_who_waits_for_more_than_is_left_before_its_deadline() {
+    let mut mirror = Mirror::new();
+    let mut asleep = record(2);
+    asleep.runnable = false;
+    mirror.apply(&record(1));
+    mirror.apply(&asleep);
+    let late = |now_ns| [0, 1].map(|at| mirror.tasks()[at].is_late(now_ns));
+    // Due at 40.5 ms, with 10 ms to do.
+    assert_eq!(late(30 * MS), [false, false]);
+    assert_eq!(late(31 * MS), [true, false]);
+}
+
+#[test]
+fn a_task_is_unseen_until_it_is_said_how_far_its_jobs_vary() {
+    let mut mirror = Mirror::new();
+    let mut seen = record(2);
+    seen.spread_ns = 1;
+    mirror.apply(&record(1));
+    mirror.apply(&seen);
+    let told = mirror.situation(3 * MS, MS, CpuMask::first(1));
+    assert_eq!([0, 1].map(|at| told.upcoming[at].unseen), [true, false]);
+}
+
+#[test]
+fn more_tasks_than_there_is_room_for_are_counted() {
+    let mut mirror = Mirror::new();
+    for pid in 0..MOST_TASKS as u32 + 5 {
+        mirror.apply(&record(pid + 1));
+    }
+    assert_eq!((mirror.tasks().len(), mirror.overflow()), (MOST_TASKS, 5));
+}
