@@ -16,6 +16,15 @@ static u64 waits_per_cpu(s32 cpu, u32 dom)
 	return lane_waits(lane(dom)) / nr_servers(dom) + lane_waits(lane(cpu_lane(cpu)));
 }
 
+/* Where many hogs wait they take turns so short that a round takes TN_AGING, no less than a
+ * tick or two each. */
+static u64 hog_slice(s32 cpu)
+{
+	u64 slice = TN_AGING / (waits_per_cpu(cpu, dom_of(cpu)) + 1);
+
+	return MAX(MIN(slice, TN_SLICE_BACKGROUND), TN_SLICE_BOUND_CROWD);
+}
+
 /*
  * Has the queue waited its bound? The more wait in it, the more often it gets a
  * turn, so that each of them has one within TN_STARVE_BOUND; but not so often
@@ -30,8 +39,6 @@ static bool queue_due(u32 queue, u64 now, u32 servers)
 	if (!nr)
 		return false;
 	waited = since(now, *queue_served_at(queue));
-	if (waited < 2 * TN_MSEC)
-		return false;
 	every = MIN(every, MAX(TN_STARVE_BOUND / 2 / nr, TN_SERVE_LEAST));
 	return waited * servers >= every;
 }

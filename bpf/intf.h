@@ -68,7 +68,7 @@ enum temponet_times {
 	 */
 	TN_SERVE_EVERY = 250 * TN_MSEC,
 	TN_SERVE_LATE_EVERY = 1000 * TN_MSEC,
-	TN_SERVE_LEAST = 5 * TN_MSEC,
+	TN_SERVE_LEAST = 2 * TN_MSEC,
 	/* What such a turn lasts, rounded up to the tick, and where more than so many
 	 * wait per CPU. */
 	TN_SLICE_BOUND = 3 * TN_MSEC,
@@ -98,8 +98,8 @@ enum temponet_times {
 	/* What a task may run before we know anything about it. */
 	TN_NEWCOMER_BUDGET = 50 * TN_MSEC,
 	TN_NEWCOMER_DEADLINE = 40 * TN_MSEC,
-	/* With so many jobs waiting per CPU newcomers are background. */
-	TN_CROWD = 8,
+	/* With so much to do waiting per CPU, jobs without a rhythm are background. */
+	TN_CROWD = 320 * TN_MSEC,
 	/* Between two estimated deadlines, less difference than this is not worth
 	 * a context switch. */
 	TN_INFERRED_PREEMPT_MARGIN = 3 * TN_MSEC,

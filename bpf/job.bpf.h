@@ -20,6 +20,46 @@ static u64 vclock_step = 100 * TN_MSEC;
 static u64 vclock_mark = 1ULL << 40;
 static u64 vclock_mark_at;
 
+static void advance_vclock(u64 vtime, u64 now)
+{
+	if (time_after(vtime, vclock))
+		vclock = vtime;
+	if (since(now, vclock_mark_at) >= TN_AGING) {
+		vclock_mark_at = now;
+		vclock_step = vclock - vclock_mark;
+		vclock_mark = vclock;
+	}
+}
+
+/* How far around the clock's hand a hog's virtual time counts: no credit for having
+ * slept, and no debt of more than the hand goes in TN_AGING. */
+static u64 hog_span(void)
+{
+	return MAX(vclock_step, TN_SLICE_BACKGROUND) + TN_SLICE_BACKGROUND;
+}
+
+static void place_hog(struct task_ctx *tctx)
+{
+	u64 first = vclock - TN_SLICE_BACKGROUND, last = first + hog_span();
+
+	if (time_before(tctx->vtime, first))
+		tctx->vtime = first;
+	else if (time_after(tctx->vtime, last))
+		tctx->vtime = last;
+}
+
+/*
+ * When it should be a hog's turn, in the time of the wall, within TN_AGING: the clock's
+ * hand may go slower from one moment to the next, and who was placed by how fast it went
+ * would see all that come later go first.
+ */
+static u64 hog_key(const struct task_ctx *tctx, u64 now)
+{
+	u64 span = hog_span(), behind = since(tctx->vtime, vclock - TN_SLICE_BACKGROUND);
+
+	return now + MIN(behind, span) / (span >> 16) * (TN_AGING >> 16);
+}
+
 static u64 remaining(const struct task_ctx *tctx)
 {
 	u64 work = tctx->budget_ns;
@@ -97,10 +137,10 @@ static u32 task_tier(struct task_ctx *tctx, s32 cpu, u64 now)
 /* Behind all costs there are. */
 #define GIVEN_UP_LAST (1ULL << 50)
 
-static u64 tier_key(const struct task_ctx *tctx, u32 tier)
+static u64 tier_key(const struct task_ctx *tctx, u32 tier, u64 now)
 {
 	if (tier == TN_BACKGROUND)
-		return tctx->vtime;
+		return hog_key(tctx, now);
 	/* Late tasks are brought back on time one after the other, the cheapest
 	 * first: that is the most jobs on time for the work. */
 	if (tier == TN_LATE)
@@ -113,7 +153,7 @@ static u64 task_urgency(struct task_ctx *tctx, s32 cpu, u64 now)
 {
 	u32 tier = task_tier(tctx, cpu, now);
 
-	return urgency(tier, tier_key(tctx, tier));
+	return urgency(tier, tier_key(tctx, tier, now));
 }
 
 static void note_miss(struct task_struct *p, struct task_ctx *tctx, u64 late, u64 now)
@@ -386,31 +426,6 @@ static void account(struct task_struct *p, struct task_ctx *tctx)
 	if (tctx->run_tier == TN_BACKGROUND)
 		tctx->vtime += ran * (100 * 1024) / (tctx->hog_weight ?: 100 * 1024);
 	settle_budget(p, tctx);
-}
-
-/*
- * A hog's place: no credit for having slept, and no debt that would keep even
- * the lightest of them waiting for longer than TN_AGING.
- */
-static void place_hog(struct task_ctx *tctx)
-{
-	u64 clock = vclock, step = MAX(vclock_step, TN_SLICE_BACKGROUND);
-
-	if (time_before(tctx->vtime, clock - TN_SLICE_BACKGROUND))
-		tctx->vtime = clock - TN_SLICE_BACKGROUND;
-	else if (time_after(tctx->vtime, clock + step))
-		tctx->vtime = clock + step;
-}
-
-static void advance_vclock(u64 vtime, u64 now)
-{
-	if (time_after(vtime, vclock))
-		vclock = vtime;
-	if (since(now, vclock_mark_at) >= TN_AGING) {
-		vclock_mark_at = now;
-		vclock_step = vclock - vclock_mark;
-		vclock_mark = vclock;
-	}
 }
 
 #endif /* __TEMPONET_JOB_BPF_H */

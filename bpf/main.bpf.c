@@ -78,7 +78,7 @@ static __always_inline s32 queue_task(struct task_struct *p, struct task_ctx *tc
 		weigh_hog(p, tctx);
 		place_hog(tctx);
 	}
-	urg = urgency(tier, tier_key(tctx, tier));
+	urg = urgency(tier, tier_key(tctx, tier, now));
 	victim = find_victim(p, cpu, tier, urg, sync, now);
 	if (victim >= 0)
 		cpu = victim;
@@ -93,7 +93,7 @@ static __always_inline s32 queue_task(struct task_struct *p, struct task_ctx *tc
 		note_contention(p, tctx, queue, cpu, now);
 	else if (concerns_agent(tctx))
 		tell_change(p, tctx, cpu, TN_REC_RUNNABLE, now);
-	scx_bpf_dsq_insert_vtime(p, queue, tier_slice(tier), tier_key(tctx, tier), enq_flags);
+	scx_bpf_dsq_insert_vtime(p, queue, tier_slice(tier), tier_key(tctx, tier, now), enq_flags);
 
 	if (victim >= 0)
 		preempt(victim, urg);
@@ -230,7 +230,7 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 	struct temponet_class_stats *stats;
 	s32 cpu = bpf_get_smp_processor_id(), queue;
 	struct cpu_ctx *cpuc = cpu_ctx(cpu);
-	u64 now, wait;
+	u64 now = scx_bpf_now(), wait;
 	u32 tier;
 
 	if (!tctx)
@@ -239,13 +239,12 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 	tctx->on_cpu = true;
 	tier = tctx->run_tier;
 	cpuc->looked_again = false;
-	cpuc->urgency = tctx->cut_in ? URGENCY_NEVER : urgency(tier, tier_key(tctx, tier));
+	cpuc->urgency = tctx->cut_in ? URGENCY_NEVER : urgency(tier, tier_key(tctx, tier, now));
 	stats = class_stats(tier);
 	stats->runs++;
 	show(cpu, p, tctx);
 
 	if (tctx->queued_at) {
-		now = scx_bpf_now();
 		queue = leave_queue(tctx);
 		if (queue >= 0 && tier != TN_LATE)
 			*queue_served_at(queue) = now;
@@ -256,8 +255,10 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 			stats->wait_max_ns = wait;
 		if (tier > TN_INFERRED)
 			cpuc->hog_since = now;
-		if (tier == TN_BACKGROUND)
+		if (tier == TN_BACKGROUND) {
 			advance_vclock(tctx->vtime, now);
+			scx_bpf_task_set_slice(p, hog_slice(cpu));
+		}
 	} else if (tctx->placed && !is_cpu_kthread(p) &&
 		   outranked_by_declared(cpu, dom_of(cpu), cpuc->urgency)) {
 		/* It was given an idle CPU, and before it came here somebody more
@@ -268,7 +269,7 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 	}
 	tctx->placed = false;
 	if (concerns_agent(tctx))
-		tell_change(p, tctx, cpu, TN_REC_RUNNABLE | TN_REC_RUNNING, scx_bpf_now());
+		tell_change(p, tctx, cpu, TN_REC_RUNNABLE | TN_REC_RUNNING, now);
 	cpuc->turn_until = 0;
 	if (cpuc->bound_turn)
 		begin_turn(p, tctx, cpu);
@@ -323,7 +324,7 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 		note_late_run(dom, now);
 		note_late_run(cpu_lane(cpu), now);
 	}
-	cpuc->urgency = urgency(tier, tier_key(tctx, tier));
+	cpuc->urgency = urgency(tier, tier_key(tctx, tier, now));
 	if (turn)
 		cpuc->urgency = MIN(cpuc->urgency, URGENCY_TURN);
 

@@ -179,7 +179,7 @@ __weak int move_queued(u32 from, u32 tier, u32 pid, u64 now)
 			tctx->dropped = true;
 		tctx->run_tier = tier;
 		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, tier_slice(tier));
-		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, tier_key(tctx, tier));
+		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, tier_key(tctx, tier, now));
 		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, to, 0))
 			break;
 		/* It ran and came back meanwhile: it still is where it was. */
@@ -300,12 +300,16 @@ __weak int shed_dearest(u32 lane_id, u64 prev_cost, u64 now)
 }
 
 /*
- * Newcomers are taken for short jobs until they show otherwise. A crowd of them
- * is not believed: it would stand before all who have shown that they are short.
+ * A task without a rhythm is taken for as short as it was before, and a newcomer for
+ * short, until they show otherwise. A crowd of them is not believed: it would stand
+ * before all who have shown that they are short. It is one if so many of its kind as
+ * wait here would keep the last of them waiting for TN_CROWD: eight newcomers per CPU,
+ * or hundreds that pass messages.
  */
 static bool crowded(u32 dom, const struct task_ctx *tctx)
 {
-	return tctx->samples < 2 && lane(dom)->nr[TN_INFERRED] > TN_CROWD * nr_servers(dom);
+	return !steady(tctx) &&
+	       lane(dom)->nr[TN_INFERRED] * tctx->runtime_ns > TN_CROWD * nr_servers(dom);
 }
 
 enum served {
