@@ -3,10 +3,11 @@
  * The bound: whatever stands above a queue, or before a task within it, it has a
  * turn in time.
  *
- * Turns come two ways. A queue of a lower tier that was not served for long is due
- * (queue_due); and each CPU looks now and then for single tasks that waited long in
- * a queue that others are served from (patrol). Either way the turn is short, and
- * turns together take no more than a third of a CPU.
+ * Turns come three ways. A queue of a lower tier that was not served for long is due
+ * (queue_due); each CPU looks now and then for single tasks that waited long in a queue
+ * that others are served from (patrol); and where a declared task waits for what somebody
+ * else holds, those who may be that have turns (take_holder). Either way the turn is
+ * short, and turns together take no more than a third of a CPU.
  */
 #ifndef __TEMPONET_BOUND_BPF_H
 #define __TEMPONET_BOUND_BPF_H
@@ -43,11 +44,17 @@ static bool queue_due(u32 queue, u64 now, u32 servers)
 	return waited * servers >= every;
 }
 
+enum whom {
+	WHOM_ANY,
+	WHOM_OWED, /* whose last turn was cut short waits since before it */
+	WHOM_HOLDER, /* for whom a declared task may be waiting */
+};
+
 /*
  * Of those in @queue that may run on @cpu and wait since before @oldest, the one that
- * waits longest is next; with @owed one whose last turn was cut short waits longer.
+ * waits longest is next.
  */
-__weak int take_oldest(u32 queue, s32 cpu, u64 oldest, bool owed)
+__weak int take_oldest(u32 queue, s32 cpu, u64 oldest, u32 whom)
 {
 	struct task_struct *p;
 	struct task_ctx *tctx;
@@ -58,9 +65,9 @@ __weak int take_oldest(u32 queue, s32 cpu, u64 oldest, bool owed)
 		u64 from;
 
 		tctx = task_ctx(p);
-		if (!tctx)
+		if (!tctx || (whom == WHOM_HOLDER && !may_be_holder(p)))
 			continue;
-		from = owed ? tctx->waits_since : tctx->queued_at;
+		from = whom == WHOM_OWED ? tctx->waits_since : tctx->queued_at;
 		if (time_before(from, oldest) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr)) {
 			oldest = from;
 			pid = p->pid;
@@ -86,7 +93,7 @@ static bool take_due(u32 queue, s32 cpu, u64 now, u32 servers)
 	/* By virtual time hogs take turns. Jobs do not: after its turn the first of
 	 * them is still the first. */
 	if (queue % TN_NR_TIERS != TN_BACKGROUND)
-		return take_oldest(queue, cpu, now, false);
+		return take_oldest(queue, cpu, now, WHOM_ANY);
 	return scx_bpf_dsq_move_to_local(queue, 0);
 }
 
@@ -108,12 +115,37 @@ static bool patrol(s32 cpu, u32 dom, u64 now)
 		u32 lane_id = at & TN_NR_TIERS ? dom : cpu_lane(cpu);
 		u64 patience = tier == TN_BACKGROUND ? TN_AGING : TN_STARVE_BOUND / 2;
 
-		if (take_oldest(queue_id(lane_id, tier), cpu, now - patience, true)) {
+		if (take_oldest(queue_id(lane_id, tier), cpu, now - patience, WHOM_OWED)) {
 			u64 waits = waits_per_cpu(cpu, dom) + 1;
 
 			/* There may be more of them. */
 			cpuc->patrol_at = now + MAX(MIN(TN_AGING * 2 / waits, TN_BOUND_REST),
 						    TN_PATROL_LEAST);
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool holder_due(const struct cpu_ctx *cpuc, u64 now)
+{
+	return anybody_stuck(now) && !time_before(now, cpuc->holder_at);
+}
+
+static bool take_holder(s32 cpu, u32 dom, u64 now)
+{
+	struct cpu_ctx *cpuc = cpu_ctx(cpu);
+	u32 tier;
+
+	if (!holder_due(cpuc, now))
+		return false;
+	cpuc->holder_at = now + TN_HOLDER_EVERY;
+	bpf_for(tier, TN_INFERRED, TN_NR_TIERS) {
+		u32 shared = queue_id(dom, tier), own = queue_id(cpu_lane(cpu), tier);
+
+		if ((*queue_len(shared) && take_oldest(shared, cpu, now, WHOM_HOLDER)) ||
+		    (*queue_len(own) && take_oldest(own, cpu, now, WHOM_HOLDER))) {
+			cpuc->holder_at = 0;
 			return true;
 		}
 	}
@@ -134,7 +166,7 @@ static bool bound_due(s32 cpu, u32 dom, u64 now)
 
 	if (time_before(now, cpuc->bound_again))
 		return false;
-	if (!time_before(now, cpuc->patrol_at) &&
+	if ((!time_before(now, cpuc->patrol_at) || holder_due(cpuc, now)) &&
 	    lane_waits(lane(dom)) + lane_waits(lane(cpu_lane(cpu))))
 		return true;
 	return lane_due(cpu_lane(cpu), now, 1) || lane_due(dom, now, nr_servers(dom));
@@ -183,7 +215,7 @@ __weak int serve_bound(s32 cpu, u32 dom, u64 now)
 	}
 	if (time_before(now, cpuc->bound_again))
 		return false;
-	if (!patrol(cpu, dom, now) && !take_any_due(cpu, dom, now))
+	if (!take_holder(cpu, dom, now) && !patrol(cpu, dom, now) && !take_any_due(cpu, dom, now))
 		return false;
 	cpuc->bound_since = now;
 	cpuc->bound_turn = 1;

@@ -77,6 +77,10 @@ enum temponet_times {
 	/* How long at most a CPU is spared the next one, and the next search. */
 	TN_BOUND_REST = 100 * TN_MSEC,
 	TN_PATROL_LEAST = 25 * TN_MSEC,
+	/* How long those have turns for whom a declared task may be waiting, and how soon
+	 * they are looked for again where there was none. */
+	TN_STUCK_FOR = 500 * TN_MSEC,
+	TN_HOLDER_EVERY = 10 * TN_MSEC,
 	/* A fair-share hog of low weight is aged to the front within this. */
 	TN_AGING = 1000 * TN_MSEC,
 

@@ -335,9 +335,13 @@ static void settle_leeway(struct task_ctx *tctx, u64 now)
 
 static void wake_job(struct task_struct *p, struct task_ctx *tctx, u64 now)
 {
-	bool used_up;
+	bool used_up, stuck = tctx->stuck;
 
 	tctx->sleep = AWAKE;
+	note_unstuck(tctx);
+	/* It did not sleep of its own accord, and has hardly begun. */
+	if (stuck && tctx->open && remaining(tctx) > job_cost(tctx) / 2)
+		return;
 	used_up = tctx->exec_ns >= tctx->budget_ns;
 	if (job_continues(tctx, now)) {
 		/* It slept and came back before its next period with nothing left:

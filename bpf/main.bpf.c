@@ -47,6 +47,7 @@ UEI_DEFINE(uei);
 
 #include "state.bpf.h"
 #include "pressure.bpf.h"
+#include "stuck.bpf.h"
 #include "params.bpf.h"
 #include "board.bpf.h"
 #include "job.bpf.h"
@@ -357,6 +358,7 @@ void BPF_STRUCT_OPS(temponet_stopping, struct task_struct *p, bool runnable)
 	/* The job is done, unless the next wake-up finds that it goes on. */
 	tctx->slept_at = scx_bpf_now();
 	tctx->sleep = ASLEEP;
+	note_stuck(p, tctx, tctx->slept_at);
 	note_end(tctx, tctx->slept_at);
 	tell_change(p, tctx, tctx->cpu, 0, tctx->slept_at);
 }
@@ -429,6 +431,7 @@ void BPF_STRUCT_OPS(temponet_disable, struct task_struct *p)
 		return;
 	leave_queue(tctx);
 	unweigh_hog(p, tctx);
+	note_unstuck(tctx);
 	tctx->queued_at = 0;
 	tell_change(p, tctx, tctx->cpu, TN_REC_EXITED, scx_bpf_now());
 	if (tctx->sleep == ASLEEP)

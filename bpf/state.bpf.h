@@ -52,6 +52,7 @@ struct task_ctx {
 	bool kept; /* by the agent, which may be because all fit */
 	bool demoted; /* inferred, and outran its estimate: a hog for now */
 	u8 sleep; /* AWAKE, ASLEEP, NEWBORN */
+	bool stuck; /* asleep for what somebody holds, see stuck.bpf.h */
 	u64 job; /* its number */
 	u64 told_job; /* the last one that the agent heard of as waiting */
 	bool agent_knows; /* as a task with a declared deadline */
@@ -148,6 +149,7 @@ struct cpu_ctx {
 	bool looked_again; /* for somebody it might run, on its way to idle */
 	u64 bound_since; /* when such a turn began, until it is over */
 	u64 bound_again; /* no other before this */
+	u64 holder_at; /* nor a search for whom a declared task waits for, see stuck.bpf.h */
 	u64 turn_until; /* who has such a turn keeps it against all but declared jobs */
 	u64 patrol_at; /* when to look for somebody who was passed over */
 	u32 patrol_next; /* where to begin */
