@@ -47,7 +47,8 @@ static bool queue_due(u32 queue, u64 now, u32 servers)
 enum whom {
 	WHOM_ANY,
 	WHOM_OWED, /* whose last turn was cut short waits since before it */
-	WHOM_HOLDER, /* for whom a declared task may be waiting */
+	WHOM_KTHREAD,
+	WHOM_MATE, /* of the process of the task that is stuck */
 };
 
 /*
@@ -65,7 +66,8 @@ __weak int take_oldest(u32 queue, s32 cpu, u64 oldest, u32 whom)
 		u64 from;
 
 		tctx = task_ctx(p);
-		if (!tctx || (whom == WHOM_HOLDER && !may_be_holder(p)))
+		if (!tctx || (whom == WHOM_KTHREAD && !(p->flags & PF_KTHREAD)) ||
+		    (whom == WHOM_MATE && p->tgid != stuck_tgid))
 			continue;
 		from = whom == WHOM_OWED ? tctx->waits_since : tctx->queued_at;
 		if (time_before(from, oldest) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr)) {
@@ -132,24 +134,34 @@ static bool holder_due(const struct cpu_ctx *cpuc, u64 now)
 	return anybody_stuck(now) && !time_before(now, cpuc->holder_at);
 }
 
-static bool take_holder(s32 cpu, u32 dom, u64 now)
+/* Anywhere below the declared jobs. */
+__weak int take_lower(s32 cpu, u32 dom, u64 oldest, u32 whom)
 {
-	struct cpu_ctx *cpuc = cpu_ctx(cpu);
 	u32 tier;
 
-	if (!holder_due(cpuc, now))
-		return false;
-	cpuc->holder_at = now + TN_HOLDER_EVERY;
 	bpf_for(tier, TN_INFERRED, TN_NR_TIERS) {
 		u32 shared = queue_id(dom, tier), own = queue_id(cpu_lane(cpu), tier);
 
-		if ((*queue_len(shared) && take_oldest(shared, cpu, now, WHOM_HOLDER)) ||
-		    (*queue_len(own) && take_oldest(own, cpu, now, WHOM_HOLDER))) {
-			cpuc->holder_at = 0;
+		if ((*queue_len(shared) && take_oldest(shared, cpu, oldest, whom)) ||
+		    (*queue_len(own) && take_oldest(own, cpu, oldest, whom)))
 			return true;
-		}
 	}
 	return false;
+}
+
+/* The kernel's own threads first, as often as they want: what they do is done soon. A
+ * thread of the same process may as well be a hog, so each of them has one turn. */
+static bool take_holder(s32 cpu, u32 dom, u64 now)
+{
+	struct cpu_ctx *cpuc = cpu_ctx(cpu);
+	bool found;
+
+	if (!holder_due(cpuc, now))
+		return false;
+	found = take_lower(cpu, dom, now, WHOM_KTHREAD) ||
+		take_lower(cpu, dom, stuck_since, WHOM_MATE);
+	cpuc->holder_at = found ? 0 : now + TN_HOLDER_EVERY;
+	return found;
 }
 
 static bool lane_due(u32 lane_id, u64 now, u32 servers)

@@ -288,7 +288,7 @@ static void roll_job(struct task_struct *p, struct task_ctx *tctx, u64 budget, u
 	tctx->exec_ns -= budget;
 	tctx->budget_ns = tctx->runtime_ns;
 	tctx->rolled = true;
-	if (slack(tctx, end) >= 0)
+	if (tctx->kept || slack(tctx, end) >= 0)
 		tctx->dropped = false;
 	open_job(tctx);
 }

@@ -42,10 +42,4 @@ static bool anybody_stuck(u64 now)
 	return nr_stuck && since(now, stuck_since) < TN_STUCK_FOR;
 }
 
-/* May it be @p that they wait for? */
-static bool may_be_holder(const struct task_struct *p)
-{
-	return (p->flags & PF_KTHREAD) || p->tgid == stuck_tgid;
-}
-
 #endif /* __TEMPONET_STUCK_BPF_H */
