@@ -335,7 +335,7 @@ static void settle_leeway(struct task_ctx *tctx, u64 now)
 
 static void wake_job(struct task_struct *p, struct task_ctx *tctx, u64 now)
 {
-	bool used_up, stuck = tctx->stuck;
+	bool used_up, stuck = tctx->stuck && since(now, tctx->slept_at) < TN_STUCK_FOR;
 
 	tctx->sleep = AWAKE;
 	note_unstuck(tctx);

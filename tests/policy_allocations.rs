@@ -1,6 +1,7 @@
 //! After warm-up a decision allocates nothing.
 
-use scx_temponet::policy::network::{Model, NetworkScorer, Precision};
+use scx_temponet::agent::brain::{Backend, Brain, BrainConfig};
+use scx_temponet::policy::network::{Device, Model, NetworkScorer, Precision};
 use scx_temponet::policy::*;
 use scx_temponet::sim::engine::{Options, Plan, Record, Sim};
 use scx_temponet::sim::policies::{Decided, Policy};
@@ -174,4 +175,64 @@ fn a_decision_in_the_simulator_allocates_nothing_after_warm_up() {
         .collect();
     assert!(allocated[0] > 0, "nothing was counted");
     assert_eq!(allocated[1], 0);
+}
+
+/// Whatever comes: the sizes and times of a few tasks, bound to CPUs or not, late or not,
+/// too many or not.
+#[test]
+fn the_agent_allocates_nothing_after_its_warm_up() {
+    use rand::{rngs::StdRng, Rng, SeedableRng};
+    let cpus = CpuMask::first(2);
+    let config = BrainConfig {
+        model: None,
+        backend: Backend::Native,
+        device: Device::Cpu,
+        shield: ShieldMode::On,
+        mapping: MappingKind::Greedy,
+        slowed: 1,
+    };
+    let mut brain = Brain::open(&config, cpus).unwrap();
+    let mut rng = StdRng::seed_from_u64(1);
+    for round in 0..20_000 {
+        let n = rng.random_range(1..=24);
+        let load = rng.random_range(0.2..3.0) / n as f64;
+        let bound = rng.random_bool(0.3);
+        let (mut jobs, mut upcoming) = (Vec::new(), Vec::new());
+        for _ in 0..n {
+            let period_ns: i64 = rng.random_range(1_000_000..200_000_000);
+            let runtime_ns = (period_ns as f64 * load * rng.random_range(0.5..1.5)) as i64;
+            let allowed = match bound && rng.random_bool(0.5) {
+                true => CpuMask::only(rng.random_range(0..2)),
+                false => CpuMask::ALL,
+            };
+            let pending = rng.random_bool(0.7).then_some(jobs.len() as u32);
+            if pending.is_some() {
+                jobs.push(Job {
+                    deadline_ns: rng.random_range(-2 * period_ns..period_ns),
+                    remaining_ns: rng.random_range(1..=runtime_ns.max(1)),
+                    spread_ns: rng.random_range(0..=runtime_ns / 4),
+                    criticality: u8::from(rng.random_bool(0.1)),
+                    last_cpu: Some(rng.random_range(0..2)),
+                    allowed,
+                });
+            }
+            upcoming.push(Upcoming {
+                pending,
+                allowed,
+                behind: rng.random_range(0..3),
+                unseen: rng.random_bool(0.3),
+                ..Upcoming::new(rng.random_range(0..=period_ns), (period_ns, runtime_ns, period_ns))
+            });
+        }
+        let situation = Situation {
+            now_ns: 0,
+            jobs: &jobs,
+            upcoming: &upcoming,
+            cpus,
+            hold_ns: 1_000_000,
+        };
+        let before = allocations();
+        brain.decide(&situation);
+        assert_eq!(allocations(), before, "in round {round}");
+    }
 }

@@ -7,7 +7,11 @@
 
 # What rt-app has to know of this machine: nanoseconds per loop, measured once
 # while nothing else runs.
+#
+# No huge pages: once in ten seconds khugepaged would hold the memory map of whoever is
+# being measured for 4 to 6 ms, and whichever scheduler it meets would lose jobs.
 calibrate() {
+    echo never >/sys/kernel/mm/transparent_hugepage/enabled
     cat >/tmp/calibrate.json <<'JSON'
 { "global": { "duration": 1, "calibration": "CPU0", "lock_pages": false, "logdir": "/tmp" },
   "tasks": { "calibrate": { "loop": 1, "run": 1000 } } }

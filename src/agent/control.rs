@@ -35,7 +35,8 @@ const VERDICT_FOR: i64 = 1500 * MS;
 /// And a decision for a CPU for at most so long.
 const DECISION_FOR: i64 = 50 * MS;
 /// What it decides about needs the CPUs too: of what those tasks leave, it takes
-/// no more than this part, but always a little.
+/// no more than this part, but always a little. As long as not all of them were seen at
+/// work it takes what it may: who is kept then is soon found out to be wrong.
 const OF_SPARE: f64 = 0.1;
 const LEAST_SHARE: f64 = 0.001;
 /// Resynchronisations are at least so far apart.
@@ -174,6 +175,8 @@ struct Judged {
     kept_load: f64,
     /// A job of one that is kept will not be on time.
     late: bool,
+    /// What one of those costs was only declared so far.
+    unseen: bool,
 }
 
 struct Control {
@@ -384,7 +387,10 @@ impl Control {
         let contended = self.mirror.pending() > cpus.count();
 
         let spare = (cpus.count() as f64 - judged.kept_load).max(0.0);
-        self.rounds.share = (spare * OF_SPARE).clamp(LEAST_SHARE, self.settings.budget);
+        self.rounds.share = match judged.unseen {
+            true => self.settings.budget,
+            false => (spare * OF_SPARE).clamp(LEAST_SHARE, self.settings.budget),
+        };
         if let Some(took) = self.brain.inference_ns() {
             self.brain.publish_values(&self.board);
             self.board.table_until(until);
@@ -416,6 +422,7 @@ impl Control {
             let verdict = if self.brain.keeps_task(place) {
                 judged.kept_load += task.load();
                 judged.late |= task.is_late(effect);
+                judged.unseen |= task.is_unseen();
                 Verdict::Keep
             } else {
                 judged.given_up += 1;

@@ -311,6 +311,11 @@ impl Tracked {
         self.record.runnable && self.record.deadline_ns < now_ns + self.remaining_ns(now_ns)
     }
 
+    /// What its jobs take was only declared so far.
+    pub fn is_unseen(&self) -> bool {
+        self.record.spread_ns == 0
+    }
+
     /// Share of a CPU.
     pub fn load(&self) -> f64 {
         self.record.cost_ns as f64 / self.record.period_ns.max(1) as f64
@@ -341,7 +346,7 @@ impl Tracked {
             pending: None,
             behind: 0,
             // How far its jobs vary is not said before some were seen.
-            unseen: record.spread_ns == 0,
+            unseen: self.is_unseen(),
         }
     }
 }

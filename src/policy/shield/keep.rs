@@ -25,13 +25,17 @@ const LOOKS: u32 = 2000;
 /// whoever comes back brings a backlog.
 const STICKY: f64 = 1.05;
 const WORTH_IT: f64 = 1.5;
+/// And only those come that leave a little: costs were measured while others ran, and grow
+/// by a few per cent with who does.
+const ROOM_FOR_CHANGE: f64 = 0.97;
 /// Of the spread of a task's work, this much counts as load. Chosen on sets
 /// with hidden times, from 0, 0.3 and 0.6.
 const DOUBT: f64 = 0.3;
 /// Who declares says what a job takes at most, and most take less. Of what tasks declared
 /// that were not seen at work yet, this much is expected when it is asked whether anybody
 /// has to be given up, and when it is asked who: whoever is given up at the start though
-/// there is room falls behind, and is then hard to bring back.
+/// there is room falls behind, and is then hard to bring back. But nobody makes room for
+/// somebody else on such a guess.
 const UNSEEN_AT_LEAST: f64 = 0.8;
 const UNSEEN: f64 = 0.97;
 /// To be chosen, a task that is behind has to catch up within this time, beside its
@@ -79,19 +83,21 @@ impl Keep {
             return;
         }
         self.collect(situation);
-        self.choose_by_length(capacity, stated);
+        let may_stay = self.may_stay(capacity);
+        let room = if may_stay { ROOM_FOR_CHANGE } else { 1.0 };
+        self.choose_by_length(capacity * room, stated * room);
         let bound = self.items.iter().filter(|item| item.lane.is_some());
         match bound.count() {
-            0 => self.improve(None, capacity),
+            0 => self.improve(None, capacity * room),
             bound if bound == self.items.len() => {
                 for cpu in situation.cpus.iter() {
-                    self.improve(Some(cpu), stated);
+                    self.improve(Some(cpu), stated * room);
                 }
             }
             _ => {}
         }
         self.spare_the_lonely();
-        if !self.may_stay(capacity) {
+        if !may_stay || self.is_worth_it() {
             std::mem::swap(&mut self.kept, &mut self.chosen);
         }
         for (task, &kept) in tasks.iter().zip(&self.kept) {
@@ -151,14 +157,17 @@ impl Keep {
             (Reverse(task.criticality), task.runtime_ns, at)
         });
         self.items.clear();
+        let chosen_before = self.has_given_up(tasks.len());
         for &at in &self.order {
             let (at, task) = (at as usize, &tasks[at as usize]);
             if asks(task) {
+                let comes = chosen_before && !self.kept[at];
+                let unseen = if comes { 1.0 } else { UNSEEN };
                 self.items.push(Item {
                     task: at,
                     lane: lane(task, situation),
-                    load: load(task, UNSEEN),
-                    lasting: lasting_load(task, UNSEEN),
+                    load: load(task, unseen),
+                    lasting: lasting_load(task, unseen),
                     worth: rate(task) + f64::from(task.criticality) * all,
                     critical: task.criticality > 0,
                 });
@@ -231,17 +240,29 @@ impl Keep {
         }
     }
 
+    /// Among so many tasks a choice was made before.
+    fn has_given_up(&self, tasks: usize) -> bool {
+        self.kept.len() == tasks && self.kept.contains(&false)
+    }
+
+    /// The last choice still fits, as far as can be told.
     fn may_stay(&self, capacity: f64) -> bool {
-        if self.kept.len() != self.chosen.len() || self.kept.iter().all(|&kept| kept) {
-            return false;
-        }
-        let sum = |take: &dyn Fn(&Item) -> Option<f64>| self.items.iter().filter_map(take).sum();
-        let kept = |item: &Item| self.kept[item.task];
-        let chosen = |item: &Item| self.chosen[item.task];
-        let load: f64 = sum(&|item| kept(item).then_some(item.lasting));
-        let come: f64 = sum(&|item| (chosen(item) && !kept(item)).then_some(item.worth));
-        let go: f64 = sum(&|item| (kept(item) && !chosen(item)).then_some(item.worth));
-        load <= capacity * STICKY && come <= go * WORTH_IT
+        let kept = self.items.iter().filter(|item| self.kept[item.task]);
+        self.has_given_up(self.chosen.len())
+            && kept.map(|item| item.lasting).sum::<f64>() <= capacity * STICKY
+    }
+
+    fn is_worth_it(&self) -> bool {
+        let worth = |comes: bool| -> f64 {
+            let changes =
+                |item: &&Item| self.kept[item.task] != comes && self.chosen[item.task] == comes;
+            self.items
+                .iter()
+                .filter(changes)
+                .map(|item| item.worth)
+                .sum()
+        };
+        worth(true) > worth(false) * WORTH_IT
     }
 }
 

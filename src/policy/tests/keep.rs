@@ -11,7 +11,7 @@ fn keeping() -> Shield {
 }
 
 /// The places of those that are kept, with nothing pending.
-fn kept(mut shield: Shield, tasks: &[Upcoming], cpus: usize) -> Vec<usize> {
+fn kept(shield: &mut Shield, tasks: &[Upcoming], cpus: usize) -> Vec<usize> {
     shield.assess(&Situation {
         upcoming: tasks,
         ..situation(&[], cpus, 1)
@@ -169,7 +169,7 @@ fn of_tasks_that_were_not_seen_less_is_expected_than_they_declared() {
             ..Upcoming::new(0, (period, runtime, period))
         };
         let tasks: Vec<Upcoming> = works.iter().map(task).collect();
-        kept(keeping(), &tasks, 1)
+        kept(&mut keeping(), &tasks, 1)
     };
     // Nobody is given up for a tenth too much on paper.
     assert_eq!(kept(&[(60, 100), (50, 100)], true), [0, 1]);
@@ -179,6 +179,25 @@ fn of_tasks_that_were_not_seen_less_is_expected_than_they_declared() {
     let three = [(55, 100), (47, 100), (70, 200)];
     assert_eq!(kept(&three, true), [0, 1]);
     assert_eq!(kept(&three, false), [1, 2]);
+}
+
+#[test]
+fn nobody_makes_room_for_what_was_only_declared() {
+    let mut shield = keeping();
+    let mut kept = |unseen| {
+        let task = |(runtime, period)| Upcoming {
+            unseen,
+            ..Upcoming::new(0, (period, runtime, period))
+        };
+        let tasks = [(55, 100), (47, 100), (70, 200)].map(task);
+        kept(&mut shield, &tasks, 1)
+    };
+    assert_eq!(kept(false), [1, 2]);
+    assert_eq!(
+        kept(true),
+        [1, 2],
+        "the first would be worth it if it took less"
+    );
 }
 
 #[test]
@@ -248,7 +267,7 @@ fn who_has_a_cpu_to_himself_is_never_given_up() {
         behind,
         ..Upcoming::new(0, (10_000_000, 9_000_000, 10_000_000))
     };
-    let kept = |tasks: &[Upcoming], cpus| kept(keeping(), tasks, cpus);
+    let kept = |tasks: &[Upcoming], cpus| kept(&mut keeping(), tasks, cpus);
     assert_eq!(kept(&[task(0, 500)], 1), [0]);
     assert_eq!(kept(&[task(0, 500), task(1, 500)], 2), [0, 1]);
     assert_eq!(kept(&[task(0, 500), task(0, 0)], 2), [1]);
@@ -265,12 +284,12 @@ fn of_several_cpus_the_kept_leave_some_but_nobody_is_given_up_for_that() {
     let often = Upcoming::new(0, (100, 97, 100));
     let rarely = Upcoming::new(0, (200, 120, 200));
     let kept = |tasks: &[Upcoming], kept_permille| {
-        let shield = Shield::new(ShieldConfig {
+        let mut shield = Shield::new(ShieldConfig {
             overload: OverloadRule::Keep,
             kept_permille,
             ..ShieldConfig::default()
         });
-        kept(shield, tasks, 2)
+        kept(&mut shield, tasks, 2)
     };
     assert_eq!(kept(&[often, often, rarely], 1000), [0, 1]);
     assert_eq!(kept(&[often, often, rarely], 960), [0, 2]);
