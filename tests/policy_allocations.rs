@@ -5,6 +5,7 @@ use scx_temponet::policy::network::{Device, Model, NetworkScorer, Precision};
 use scx_temponet::policy::*;
 use scx_temponet::sim::engine::{Options, Plan, Record, Sim};
 use scx_temponet::sim::policies::{Decided, Policy};
+use scx_temponet::sim::rng::Rng;
 use scx_temponet::sim::task::Semantics;
 use scx_temponet::sim::workload::{self, Params};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -177,11 +178,10 @@ fn a_decision_in_the_simulator_allocates_nothing_after_warm_up() {
     assert_eq!(allocated[1], 0);
 }
 
-/// Whatever comes: the sizes and times of a few tasks, bound to CPUs or not, late or not,
-/// too many or not.
+/// Whatever comes: a few tasks of all periods and loads, bound to CPUs or not, late or not,
+/// seen before or not.
 #[test]
 fn the_agent_allocates_nothing_after_its_warm_up() {
-    use rand::{rngs::StdRng, Rng, SeedableRng};
     let cpus = CpuMask::first(2);
     let config = BrainConfig {
         model: None,
@@ -192,36 +192,38 @@ fn the_agent_allocates_nothing_after_its_warm_up() {
         slowed: 1,
     };
     let mut brain = Brain::open(&config, cpus).unwrap();
-    let mut rng = StdRng::seed_from_u64(1);
+    let mut rng = Rng::new(1);
     for round in 0..20_000 {
-        let n = rng.random_range(1..=24);
-        let load = rng.random_range(0.2..3.0) / n as f64;
-        let bound = rng.random_bool(0.3);
+        let n = 1 + rng.below(24);
+        let load = rng.uniform(0.2, 3.0) / n as f64;
+        let bound = if rng.chance(0.3) { 0.5 } else { 0.0 };
         let (mut jobs, mut upcoming) = (Vec::new(), Vec::new());
         for _ in 0..n {
-            let period_ns: i64 = rng.random_range(1_000_000..200_000_000);
-            let runtime_ns = (period_ns as f64 * load * rng.random_range(0.5..1.5)) as i64;
-            let allowed = match bound && rng.random_bool(0.5) {
-                true => CpuMask::only(rng.random_range(0..2)),
+            let period_ns = rng.log_uniform(1e6, 2e8);
+            let runtime_ns = period_ns * load * rng.uniform(0.5, 1.5);
+            let allowed = match rng.chance(bound) {
+                true => CpuMask::only(rng.below(2) as CpuId),
                 false => CpuMask::ALL,
             };
-            let pending = rng.random_bool(0.7).then_some(jobs.len() as u32);
+            let pending = rng.chance(0.7).then_some(jobs.len() as u32);
             if pending.is_some() {
                 jobs.push(Job {
-                    deadline_ns: rng.random_range(-2 * period_ns..period_ns),
-                    remaining_ns: rng.random_range(1..=runtime_ns.max(1)),
-                    spread_ns: rng.random_range(0..=runtime_ns / 4),
-                    criticality: u8::from(rng.random_bool(0.1)),
-                    last_cpu: Some(rng.random_range(0..2)),
+                    deadline_ns: rng.uniform(-2.0 * period_ns, period_ns) as i64,
+                    remaining_ns: rng.uniform(1.0, runtime_ns) as i64,
+                    spread_ns: rng.uniform(0.0, runtime_ns / 4.0) as i64,
+                    criticality: u8::from(rng.chance(0.1)),
+                    last_cpu: Some(rng.below(2) as CpuId),
                     allowed,
                 });
             }
+            let release_ns = rng.uniform(0.0, period_ns) as i64;
+            let (period_ns, runtime_ns) = (period_ns as i64, runtime_ns as i64);
             upcoming.push(Upcoming {
                 pending,
                 allowed,
-                behind: rng.random_range(0..3),
-                unseen: rng.random_bool(0.3),
-                ..Upcoming::new(rng.random_range(0..=period_ns), (period_ns, runtime_ns, period_ns))
+                behind: rng.below(3) as u32,
+                unseen: rng.chance(0.3),
+                ..Upcoming::new(release_ns, (period_ns, runtime_ns, period_ns))
             });
         }
         let situation = Situation {
@@ -233,6 +235,6 @@ fn the_agent_allocates_nothing_after_its_warm_up() {
         };
         let before = allocations();
         brain.decide(&situation);
-        assert_eq!(allocations(), before, "in round {round}");
+        assert_eq!(allocations(), before, "in round {round}, of {n} tasks");
     }
 }

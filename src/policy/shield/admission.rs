@@ -74,6 +74,7 @@ impl Admission {
     ) {
         let Queue { timely, cpus, .. } = *queue;
         self.taken.clear();
+        self.taken.reserve(timely.len() + future.releases.len());
         let mut work_ns = 0i64;
         let mut next = 0;
         for (at, pending) in timely.iter().enumerate() {

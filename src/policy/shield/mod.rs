@@ -300,6 +300,17 @@ impl Shield {
         self.timely.clear();
         self.late.clear();
         self.given_up.clear();
+        // Any of these may have to take all jobs, for the first time in the middle of
+        // an overload.
+        for list in [
+            &mut self.late,
+            &mut self.given_up,
+            &mut self.must,
+            &mut self.candidates,
+            &mut self.masked,
+        ] {
+            list.reserve(jobs.len().saturating_sub(list.len()));
+        }
         let keeps = set_late_apart && self.config.overload == OverloadRule::Keep;
         self.order.sort(jobs, |job| job.deadline_ns, now_ns);
         self.open

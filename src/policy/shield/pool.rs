@@ -104,6 +104,8 @@ impl Pool {
     /// its latest start and its deadline.
     fn sweep(&mut self, now_ns: i64, timely: &[Pending], future: &Future) {
         self.checkpoints.clear();
+        self.checkpoints
+            .reserve(timely.len() + future.releases.len());
         let mut upcoming = Demand::default();
         let (mut releases, mut jobs) = (&future.releases[..], timely);
         let mut starts = &self.latest_starts[..];
