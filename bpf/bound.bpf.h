@@ -65,9 +65,11 @@ __weak int take_oldest(u32 queue, s32 cpu, u64 oldest, u32 whom)
 	bpf_for_each(scx_dsq, p, queue, SCX_DSQ_ITER_REV) {
 		u64 from;
 
-		tctx = task_ctx(p);
-		if (!tctx || (whom == WHOM_KTHREAD && !(p->flags & PF_KTHREAD)) ||
+		if ((whom == WHOM_KTHREAD && !(p->flags & PF_KTHREAD)) ||
 		    (whom == WHOM_MATE && p->tgid != stuck_tgid))
+			continue;
+		tctx = task_ctx(p);
+		if (!tctx || (whom == WHOM_MATE && tctx->helped_at == stuck_since))
 			continue;
 		from = whom == WHOM_OWED ? tctx->waits_since : tctx->queued_at;
 		if (time_before(from, oldest) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr)) {
@@ -81,6 +83,9 @@ __weak int take_oldest(u32 queue, s32 cpu, u64 oldest, u32 whom)
 		if (p->pid != pid)
 			continue;
 		moved = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL_ON | cpu, 0);
+		tctx = task_ctx(p);
+		if (tctx && whom == WHOM_MATE)
+			tctx->helped_at = stuck_since;
 		break;
 	}
 	return moved;
@@ -149,19 +154,24 @@ __weak int take_lower(s32 cpu, u32 dom, u64 oldest, u32 whom)
 	return false;
 }
 
-/* The kernel's own threads first, as often as they want: what they do is done soon. A
- * thread of the same process may as well be a hog, so each of them has one turn. */
+/*
+ * Kernel threads as often as they want: what they do is done soon. A thread of the same
+ * process may as well be a hog, so each of them has one turn. Both take turns, since
+ * some kernel threads are hogs too.
+ */
 static bool take_holder(s32 cpu, u32 dom, u64 now)
 {
 	struct cpu_ctx *cpuc = cpu_ctx(cpu);
-	bool found;
+	bool mates = cpuc->mates_first;
 
 	if (!holder_due(cpuc, now))
 		return false;
-	found = take_lower(cpu, dom, now, WHOM_KTHREAD) ||
-		take_lower(cpu, dom, stuck_since, WHOM_MATE);
-	cpuc->holder_at = found ? 0 : now + TN_HOLDER_EVERY;
-	return found;
+	cpuc->mates_first = !mates;
+	if (take_lower(cpu, dom, now, mates ? WHOM_MATE : WHOM_KTHREAD) ||
+	    take_lower(cpu, dom, now, mates ? WHOM_KTHREAD : WHOM_MATE))
+		return true;
+	cpuc->holder_at = now + TN_HOLDER_EVERY;
+	return false;
 }
 
 static bool lane_due(u32 lane_id, u64 now, u32 servers)
@@ -227,10 +237,15 @@ __weak int serve_bound(s32 cpu, u32 dom, u64 now)
 	}
 	if (time_before(now, cpuc->bound_again))
 		return false;
-	if (!take_holder(cpu, dom, now) && !patrol(cpu, dom, now) && !take_any_due(cpu, dom, now))
+	/* Not twice in a row, or who is stuck again and again would have all turns. */
+	cpuc->helped = !cpuc->helped && take_holder(cpu, dom, now);
+	if (cpuc->helped || patrol(cpu, dom, now))
+		cpuc->bound_turn = TURN_SINGLE;
+	else if (take_any_due(cpu, dom, now))
+		cpuc->bound_turn = TURN_QUEUE;
+	else
 		return false;
 	cpuc->bound_since = now;
-	cpuc->bound_turn = 1;
 	return true;
 }
 
@@ -247,7 +262,7 @@ static void begin_turn(struct task_struct *p, struct task_ctx *tctx, s32 cpu)
 	u64 slice = crowd ? TN_SLICE_BOUND_CROWD : TN_SLICE_BOUND;
 
 	tctx->turn_left = tctx->turn_left ? 0 : slice;
-	cpuc->bound_turn = 0;
+	cpuc->bound_turn = TURN_NONE;
 	cpuc->turn_until = scx_bpf_now() + slice;
 	cpuc->urgency = MIN(cpuc->urgency, URGENCY_TURN);
 	scx_bpf_task_set_slice(p, slice);

@@ -129,7 +129,7 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 			shared->served_at[bounded(tier, TN_NR_TIERS)] = now;
 			own->served_at[bounded(tier, TN_NR_TIERS)] = now;
 		}
-		scx_bpf_task_set_slice(prev, tier_slice(tier));
+		scx_bpf_task_set_slice(prev, tier == TN_BACKGROUND ? hog_slice(cpu) : tier_slice(tier));
 		if (job != tctx->job && concerns_agent(tctx))
 			tell_change(prev, tctx, cpu, TN_REC_RUNNABLE | TN_REC_RUNNING, now);
 	}

@@ -62,7 +62,7 @@ enum temponet_times {
 	 * argument, tests/vm the test): each queue with n waiting tasks is served
 	 * at least once per min(TN_SERVE_EVERY, TN_STARVE_BOUND / 2 / n), the late
 	 * ones by TN_SERVE_LATE_EVERY, whatever stands above it, and no more than
-	 * once per TN_SERVE_LEAST. And as often as
+	 * once per TN_SERVE_LEAST and CPU. And as often as
 	 * TN_SERVE_EVERY each CPU looks for somebody who was passed over for half of
 	 * the bound, or for TN_AGING among hogs.
 	 */

@@ -77,6 +77,8 @@ static u64 job_cost(const struct task_ctx *tctx)
 	return tctx->samples >= 2 ? MIN(tctx->runtime_ns, tctx->burst_ns) : tctx->runtime_ns;
 }
 
+#include "stuck.bpf.h"
+
 static s64 slack(const struct task_ctx *tctx, u64 now)
 {
 	return (s64)(tctx->deadline_at - now - remaining(tctx));
@@ -335,13 +337,14 @@ static void settle_leeway(struct task_ctx *tctx, u64 now)
 
 static void wake_job(struct task_struct *p, struct task_ctx *tctx, u64 now)
 {
-	bool used_up, stuck = tctx->stuck && since(now, tctx->slept_at) < TN_STUCK_FOR;
+	bool used_up, stuck = tctx->stuck, goes_on = goes_on_after_stuck(tctx, now);
 
 	tctx->sleep = AWAKE;
 	note_unstuck(tctx);
-	/* It did not sleep of its own accord, and has hardly begun. */
-	if (stuck && tctx->open && remaining(tctx) > job_cost(tctx) / 2)
+	if (goes_on)
 		return;
+	if (stuck)
+		note_end(tctx, tctx->slept_at);
 	used_up = tctx->exec_ns >= tctx->budget_ns;
 	if (job_continues(tctx, now)) {
 		/* It slept and came back before its next period with nothing left:

@@ -20,7 +20,7 @@
  *
  * 1. Tiers. declared, inferred, late, background: in this order, each in queues
  *    of its own (queue.bpf.h). The first two are ordered by deadline, late by cost,
- *    background by weighted virtual time. When jobs are late: pressure.bpf.h.
+ *    background by when weighted virtual time says it is their turn. When jobs are late: pressure.bpf.h.
  * 2. Jobs (job.bpf.h). Release by wake-up, completion by sleep, the CBS wake-up
  *    rule in between; budgets that keep a liar from being everybody's problem, and
  *    the way back for whoever was ahead of his (ahead.bpf.h).
@@ -47,7 +47,6 @@ UEI_DEFINE(uei);
 
 #include "state.bpf.h"
 #include "pressure.bpf.h"
-#include "stuck.bpf.h"
 #include "params.bpf.h"
 #include "board.bpf.h"
 #include "job.bpf.h"
@@ -174,6 +173,7 @@ void BPF_STRUCT_OPS(temponet_enqueue, struct task_struct *p, u64 enq_flags)
 	if (tctx->sleep == NEWBORN || (tctx->sleep && (enq_flags & SCX_ENQ_WAKEUP)))
 		wake_job(p, tctx, now);
 	tctx->sleep = AWAKE;
+	note_unstuck(tctx);
 	tctx->run_tier = task_tier(tctx, cpu, now);
 
 	/* It was taken out of a queue without having run (affinity, class). */
@@ -257,7 +257,9 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 		if (tier > TN_INFERRED)
 			cpuc->hog_since = now;
 		if (tier == TN_BACKGROUND) {
-			advance_vclock(tctx->vtime, now);
+			/* Who was taken from the middle says nothing of the others. */
+			if (cpuc->bound_turn != TURN_SINGLE)
+				advance_vclock(tctx->vtime, now);
 			scx_bpf_task_set_slice(p, hog_slice(cpu));
 		}
 	} else if (tctx->placed && !is_cpu_kthread(p) &&
@@ -359,7 +361,8 @@ void BPF_STRUCT_OPS(temponet_stopping, struct task_struct *p, bool runnable)
 	tctx->slept_at = scx_bpf_now();
 	tctx->sleep = ASLEEP;
 	note_stuck(p, tctx, tctx->slept_at);
-	note_end(tctx, tctx->slept_at);
+	if (!tctx->stuck)
+		note_end(tctx, tctx->slept_at);
 	tell_change(p, tctx, tctx->cpu, 0, tctx->slept_at);
 }
 

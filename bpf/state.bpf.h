@@ -53,6 +53,8 @@ struct task_ctx {
 	bool demoted; /* inferred, and outran its estimate: a hog for now */
 	u8 sleep; /* AWAKE, ASLEEP, NEWBORN */
 	bool stuck; /* asleep for what somebody holds, see stuck.bpf.h */
+	u64 stuck_job; /* the last one that others had turns for */
+	u64 helped_at; /* when the one began to be stuck for whom it had a turn */
 	u64 job; /* its number */
 	u64 told_job; /* the last one that the agent heard of as waiting */
 	bool agent_knows; /* as a task with a declared deadline */
@@ -140,10 +142,19 @@ static u32 urgency_tier(u64 urg)
 	return urg >> URGENCY_KEY_BITS;
 }
 
+/* Why a task runs on behalf of the bound. */
+enum turn {
+	TURN_NONE,
+	TURN_QUEUE, /* its queue was due */
+	TURN_SINGLE, /* it was, whatever stood before it in its queue */
+};
+
 struct cpu_ctx {
 	u64 urgency; /* of what it runs */
 	u64 hog_since; /* when it began to run a task of the lower tiers */
-	u32 bound_turn; /* the next task runs on behalf of the bound */
+	u8 bound_turn; /* enum turn: the next task runs on behalf of the bound */
+	bool helped; /* the last such turn was for one who is stuck */
+	bool mates_first; /* to be looked at before kernel threads then */
 	u32 bound_tier; /* the tier that such a turn went to last */
 	bool bound_shared; /* the domain's queues are the first to be asked for one */
 	bool looked_again; /* for somebody it might run, on its way to idle */

@@ -4,6 +4,9 @@
  * else holds, who may wait for the CPU below all jobs: khugepaged with the memory map of
  * the task's process, a thread of that process that was given up. The kernel does not
  * say who it is. So all who may be it have turns by the bound (bound.bpf.h), at once.
+ *
+ * One task at a time, once per job, and not for long: a disk that does not answer is no
+ * reason to disturb anybody, and nobody shall have turns by getting stuck on purpose.
  */
 #ifndef __TEMPONET_STUCK_BPF_H
 #define __TEMPONET_STUCK_BPF_H
@@ -12,34 +15,44 @@
 /* What waits for work, not for anybody. */
 #define TASK_NOLOAD 0x0400
 
-static u64 nr_stuck;
-/* The last of them. */
-static u64 stuck_since;
+/* Who it is; written by whoever gets stuck while nobody is. */
+static u32 stuck_pid;
 static u32 stuck_tgid;
+static u64 stuck_since; /* 0: nobody */
+
+static bool anybody_stuck(u64 now)
+{
+	u64 from = stuck_since;
+
+	return from && since(now, from) < TN_STUCK_FOR;
+}
 
 static void note_stuck(const struct task_struct *p, struct task_ctx *tctx, u64 now)
 {
-	if (tctx->base != TN_DECLARED || tctx->stuck ||
+	if (tctx->base != TN_DECLARED || !tctx->open || !remaining(tctx) ||
 	    (p->__state & (TASK_UNINTERRUPTIBLE | TASK_NOLOAD)) != TASK_UNINTERRUPTIBLE)
 		return;
 	tctx->stuck = true;
+	if (tctx->stuck_job == tctx->job || anybody_stuck(now))
+		return;
+	tctx->stuck_job = tctx->job;
+	stuck_pid = p->pid;
 	stuck_tgid = p->tgid;
 	stuck_since = now;
-	__sync_fetch_and_add(&nr_stuck, 1);
 }
 
 static void note_unstuck(struct task_ctx *tctx)
 {
-	if (!tctx->stuck)
-		return;
 	tctx->stuck = false;
-	__sync_fetch_and_sub(&nr_stuck, 1);
+	if (stuck_since && stuck_pid == tctx->pid)
+		stuck_since = 0;
 }
 
-/* Not for long: a disk that does not answer is no reason to disturb anybody. */
-static bool anybody_stuck(u64 now)
+/* It did not sleep of its own accord, has hardly begun, and its next job is not due. */
+static bool goes_on_after_stuck(const struct task_ctx *tctx, u64 now)
 {
-	return nr_stuck && since(now, stuck_since) < TN_STUCK_FOR;
+	return tctx->stuck && tctx->open && remaining(tctx) > job_cost(tctx) / 2 &&
+	       since(now, tctx->woke_at) < tctx->period_ns - tctx->period_ns / 16;
 }
 
 #endif /* __TEMPONET_STUCK_BPF_H */

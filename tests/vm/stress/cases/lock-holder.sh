@@ -1,0 +1,16 @@
+#!/bin/bash
+# A declared task waits in the kernel for a thread that has no CPU.
+. "$(dirname "$0")/../lib.sh"
+begin
+for ((cpu = 0; cpu < CPUS; cpu++)); do
+    spin 1 taskset -c "$cpu"
+    scx_temponet hint --runtime 8ms --deadline 10ms --period 10ms --pid "${spinning[-1]}"
+done
+sentinel /tmp/sentinel-mapper 100 1000 map &
+sentinels[mapper]=$!
+declare_sentinel mapper
+sleep "$LOAD_S"
+stop_spinning
+finish
+say "share of jobs on time, with the map locked by a thread without a CPU: $(on_time mapper), at worst $(($(value /tmp/sentinel-mapper worst_us) / 1000)) ms"
+assert_ge "$(on_time mapper)" "$(floor 0.8)" "share of jobs on time, task that wants the map"
