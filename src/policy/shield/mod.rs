@@ -89,7 +89,8 @@ pub struct ShieldConfig {
     /// CPUs too: the mask keeps room for them, but no task is given up for that.
     pub stated_permille: u32,
     /// Where not all fit into several CPUs, what is kept may fill so many thousandths of
-    /// them. A job runs on one CPU at a time: a set that fills two is late on both.
+    /// them. A job runs on one CPU at a time: a set that fills two is late on both. Of one
+    /// CPU half as much is left.
     pub kept_permille: u32,
 }
 
@@ -174,9 +175,10 @@ impl Shield {
         let keeps = self.config.overload == OverloadRule::Keep;
         if keeps {
             let stated = f64::from(self.config.stated_permille) / 1000.0;
+            let several = f64::from(self.config.kept_permille) / 1000.0;
             let fill = match situation.cpus.count() {
-                0 | 1 => 1.0,
-                _ => f64::from(self.config.kept_permille) / 1000.0,
+                0 | 1 => (1.0 + several) / 2.0,
+                _ => several,
             };
             self.keep.choose(situation, stated, fill);
         }
