@@ -3,7 +3,10 @@
 //! time, and is on time if that ends before its next release. Grid points that it slept
 //! or worked through are misses.
 //!
-//!     sentinel FILE PERIOD_MS WORK_US
+//!     sentinel FILE PERIOD_MS WORK_US [map]
+//!
+//! With `map` a thread of it that nobody declares holds the memory map of the process as
+//! often as it gets a CPU, and each of its jobs begins by wanting that map.
 //!
 //! On SIGTERM it leaves `jobs=`, `missed=`, `worst_us=` (its longest response) and `worst_at_s=`
 //! (when that began, by the monotonic clock) in FILE.
@@ -37,6 +40,36 @@ fn sleep_until(at: i64) {
     }
 }
 
+/// A piece of memory that was touched.
+fn map(bytes: usize) -> Result<*mut libc::c_void> {
+    // SAFETY: nobody's memory is replaced.
+    let at = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE,
+            -1,
+            0,
+        )
+    };
+    anyhow::ensure!(at != libc::MAP_FAILED, std::io::Error::last_os_error());
+    Ok(at)
+}
+
+/// To change what may be done to many pages takes long, with the map locked.
+fn hold_the_map() -> Result<()> {
+    const BYTES: usize = 128 << 10;
+    let at = map(BYTES)?;
+    while !STOP.load(Ordering::Relaxed) {
+        for protection in [libc::PROT_READ, libc::PROT_READ | libc::PROT_WRITE] {
+            // SAFETY: memory of our own that nobody uses.
+            unsafe { libc::mprotect(at, BYTES, protection) };
+        }
+    }
+    Ok(())
+}
+
 fn main() -> Result<()> {
     let mut args = std::env::args().skip(1);
     let mut next = |what: &str| args.next().with_context(|| format!("which {what}?"));
@@ -49,10 +82,23 @@ fn main() -> Result<()> {
     // SAFETY: a plain call.
     unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) };
 
+    let wants_the_map = match args.next().as_deref() {
+        None => false,
+        Some("map") => true,
+        Some(other) => anyhow::bail!("{other}?"),
+    };
+    if wants_the_map {
+        std::thread::spawn(hold_the_map);
+    }
+
     let (mut jobs, mut missed, mut worst) = (0, 0, (0, 0));
     let mut release = clock(libc::CLOCK_MONOTONIC) + period;
     while !STOP.load(Ordering::Relaxed) {
         sleep_until(release);
+        if wants_the_map {
+            // SAFETY: what was mapped here and nobody has seen.
+            unsafe { libc::munmap(map(4096)?, 4096) };
+        }
         let enough = clock(libc::CLOCK_THREAD_CPUTIME_ID) + work;
         while clock(libc::CLOCK_THREAD_CPUTIME_ID) < enough {}
         let response = clock(libc::CLOCK_MONOTONIC) - release;

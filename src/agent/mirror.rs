@@ -227,7 +227,7 @@ impl Mirror {
             self.upcoming.push(next);
             self.upcoming_places.push(place as u32);
         }
-        make_way(&mut self.jobs, &self.upcoming, now_ns);
+        make_way(&mut self.jobs, &mut self.upcoming, now_ns);
         let releases = self.upcoming.iter().map(|next| next.release_ns);
         let event = releases.filter(|&at| at > now_ns).min();
         Situation {

@@ -161,6 +161,9 @@ fn a_task_is_unseen_until_it_is_said_how_far_its_jobs_vary() {
     mirror.apply(&seen);
     let told = mirror.situation(3 * MS, MS, CpuMask::first(1));
     assert_eq!([0, 1].map(|at| told.upcoming[at].unseen), [true, false]);
+    // By what it declared the first cannot be on time any more: it is taken at its word.
+    let told = mirror.situation(31 * MS, MS, CpuMask::first(1));
+    assert!(!told.upcoming[0].unseen);
 }
 
 #[test]

@@ -138,14 +138,16 @@ impl Upcoming {
 }
 
 /// Where late jobs go on, one is done for the sake of its successor: it is due
-/// when that must begin.
-pub fn make_way(jobs: &mut [Job], upcoming: &[Upcoming], now_ns: i64) {
+/// when that must begin. And whoever cannot be on time by what it declared is taken at
+/// its word.
+pub fn make_way(jobs: &mut [Job], upcoming: &mut [Upcoming], now_ns: i64) {
     for next in upcoming {
         let job = next.pending.and_then(|place| jobs.get_mut(place as usize));
         let Some(job) = job.filter(|job| job.slack(now_ns).is_hopeless()) else {
             continue;
         };
         job.deadline_ns = next.release_ns.max(now_ns) + next.deadline_ns - next.runtime_ns;
+        next.unseen = false;
     }
 }
 

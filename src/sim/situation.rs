@@ -102,7 +102,7 @@ impl Situations {
         }));
         self.foresee(view, now_ns);
         if view.options.semantics == Semantics::Continue {
-            make_way(&mut self.jobs, &self.upcoming, now_ns);
+            make_way(&mut self.jobs, &mut self.upcoming, now_ns);
         }
         Situation {
             now_ns,
@@ -120,6 +120,7 @@ impl Situations {
             let estimate = &view.estimates[id as usize];
             next.runtime_ns = estimate.runtime as i64;
             next.spread_ns = estimate.spread as i64;
+            next.unseen = estimate.unseen;
             next.pending = None;
             next.behind = 0;
         }
@@ -235,14 +236,19 @@ mod tests {
             let mut situations = Situations::new();
             situations.start(&set);
             let mut spreads = Vec::new();
+            let mut unseen = Vec::new();
             while sim.advance() {
                 let mut plan = Plan::default();
                 let view = sim.view();
-                spreads.extend(situations.of(&view).jobs.iter().map(|job| job.spread_ns));
+                let told = situations.of(&view);
+                spreads.extend(told.jobs.iter().map(|job| job.spread_ns));
+                unseen.push(told.upcoming[0].unseen);
                 view.jobs.iter().for_each(|job| plan.run(job.task));
                 sim.submit(&plan);
             }
             assert_eq!(spreads.iter().any(|&spread| spread > 0), doubted);
+            assert_eq!(unseen[0], doubted);
+            assert!(!unseen[unseen.len() - 1]);
         }
     }
 

@@ -64,6 +64,7 @@ impl Past {
         Estimate {
             runtime: self.mean.round() as Ns,
             spread: self.variance.sqrt() as Ns,
+            unseen: false,
         }
     }
 }
@@ -146,7 +147,9 @@ impl<'a> Sim<'a> {
             cores: vec![Core::IDLE; cores],
             timers: MinTree::new(set.tasks.len()),
             next_releases: set.tasks.iter().map(first_release).collect(),
-            estimates: set.tasks.iter().map(worst_case).collect(),
+            estimates: (set.tasks.iter())
+                .map(|task| worst_case(task, options.knowledge))
+                .collect(),
             deadlines_are_events: options.semantics == Semantics::Abort || record.events,
             sequence: 0,
             fresh: Vec::new(),
@@ -452,10 +455,11 @@ impl<'a> Sim<'a> {
     }
 }
 
-fn worst_case(task: &Task) -> Estimate {
+fn worst_case(task: &Task, knowledge: Knowledge) -> Estimate {
     Estimate {
         runtime: task.wcet_ns,
         spread: 0,
+        unseen: knowledge == Knowledge::History,
     }
 }
 

@@ -88,6 +88,8 @@ pub struct Estimate {
     pub runtime: Ns,
     /// Standard deviation of past jobs, 0 without a past.
     pub spread: Ns,
+    /// It will be learned, and nothing was so far.
+    pub unseen: bool,
 }
 
 impl View<'_> {

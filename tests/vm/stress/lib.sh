@@ -20,6 +20,8 @@ LAST_CPU=$((CPUS - 1))
 COMPLIANCE_FLOOR=0.9
 # docs/scheduler.md, "The bound".
 WAIT_BOUND_MS=4000
+# More options of the scheduler.
+OPTIONS=()
 # How often the scheduler may be loaded: once, unless the case reloads it.
 LOADS=1
 # Memory that the agent may gain, and maps may keep, beyond what they had.
@@ -62,7 +64,7 @@ declare -A sentinels=()
 
 begin() {
     loads_before=$(loads_so_far)
-    start_scheduler --policy "$POLICY"
+    start_scheduler --policy "$POLICY" "${OPTIONS[@]}"
     watch_figures
     start_sentinel free 1000
     start_sentinel pinned 1000 taskset -c "$LAST_CPU"
