@@ -145,11 +145,14 @@ __weak int note_age(u64 made_at, u64 now)
 /*
  * The agent does not wait behind the work it schedules, as long as it is short: a
  * bucket of CPU time that fills at its share and holds a second's worth. Beyond it
- * the agent is a task like others.
+ * the agent is a task like others until the bucket is half full, or an agent gone wild
+ * would have a little of everything.
  */
 static u64 agent_credit_ns = 100 * TN_MSEC;
 static u64 agent_credit_at;
 static bool agent_spent;
+/* The lane it waits in like others, plus one. */
+static u32 agent_waits_in;
 
 /* The one of its threads that decides; the others wait like everybody. */
 static bool is_agent(const struct task_struct *p)
@@ -157,16 +160,23 @@ static bool is_agent(const struct task_struct *p)
 	return agent_tgid && (u32)p->tgid == agent_tgid && (u32)p->pid == board.agent_tid;
 }
 
-static bool agent_may_cut_in(u64 now)
+static u64 agent_credit_most(void)
 {
-	u64 most = MAX(agent_permille * TN_MSEC, 10 * TN_MSEC);
+	return MAX(agent_permille * TN_MSEC, 10 * TN_MSEC);
+}
+
+static u64 agent_credit(u64 now)
+{
 	u64 gained = MIN(since(now, agent_credit_at), 10000 * (u64)TN_MSEC) * agent_permille / 1000;
 
+	return MIN(agent_credit_ns + gained, agent_credit_most());
+}
+
+static bool agent_may_cut_in(u64 now)
+{
+	agent_credit_ns = agent_credit(now);
 	agent_credit_at = now;
-	agent_credit_ns = MIN(agent_credit_ns + gained, most);
-	/* Once it is empty it has to fill up again, or an agent gone wild would have
-	 * a little of everything. */
-	if (agent_spent && agent_credit_ns < most / 2)
+	if (agent_spent && agent_credit_ns < agent_credit_most() / 2)
 		return false;
 	agent_spent = !agent_credit_ns;
 	return !agent_spent;

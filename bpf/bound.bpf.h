@@ -49,6 +49,7 @@ enum whom {
 	WHOM_OWED, /* whose last turn was cut short waits since before it */
 	WHOM_KTHREAD,
 	WHOM_MATE, /* of the process of the task that is stuck */
+	WHOM_AGENT,
 };
 
 /*
@@ -66,7 +67,8 @@ __weak int take_oldest(u32 queue, s32 cpu, u64 oldest, u32 whom)
 		u64 from;
 
 		if ((whom == WHOM_KTHREAD && !(p->flags & PF_KTHREAD)) ||
-		    (whom == WHOM_MATE && p->tgid != stuck_tgid))
+		    (whom == WHOM_MATE && p->tgid != stuck_tgid) ||
+		    (whom == WHOM_AGENT && !is_agent(p)))
 			continue;
 		tctx = task_ctx(p);
 		if (!tctx || (whom == WHOM_MATE && tctx->helped_at == stuck_since))
@@ -174,6 +176,27 @@ static bool take_holder(s32 cpu, u32 dom, u64 now)
 	return false;
 }
 
+/*
+ * It waits behind what it schedules, and has the credit again that it had spent. Left there
+ * it would be silent for seconds: those it had given up come back, and everybody is late.
+ */
+static bool agent_due(s32 cpu, u32 dom, u64 now)
+{
+	u32 at = agent_waits_in;
+
+	return at && (at == dom + 1 || at == cpu_lane(cpu) + 1) &&
+	       agent_credit(now) >= agent_credit_most() / 2;
+}
+
+/* Once: it may be gone, or this CPU none of its own. */
+static bool take_agent(s32 cpu, u32 dom, u64 now)
+{
+	if (!agent_due(cpu, dom, now))
+		return false;
+	agent_waits_in = 0;
+	return take_lower(cpu, dom, now, WHOM_AGENT);
+}
+
 static bool lane_due(u32 lane_id, u64 now, u32 servers)
 {
 	return queue_due(queue_id(lane_id, TN_LATE), now, servers) ||
@@ -188,6 +211,8 @@ static bool bound_due(s32 cpu, u32 dom, u64 now)
 
 	if (time_before(now, cpuc->bound_again))
 		return false;
+	if (agent_due(cpu, dom, now))
+		return true;
 	if ((!time_before(now, cpuc->patrol_at) || holder_due(cpuc, now)) &&
 	    lane_waits(lane(dom)) + lane_waits(lane(cpu_lane(cpu))))
 		return true;
@@ -239,7 +264,7 @@ __weak int serve_bound(s32 cpu, u32 dom, u64 now)
 		return false;
 	/* Not twice in a row, or who is stuck again and again would have all turns. */
 	cpuc->helped = !cpuc->helped && take_holder(cpu, dom, now);
-	if (cpuc->helped || patrol(cpu, dom, now))
+	if (cpuc->helped || take_agent(cpu, dom, now) || patrol(cpu, dom, now))
 		cpuc->bound_turn = TURN_SINGLE;
 	else if (take_any_due(cpu, dom, now))
 		cpuc->bound_turn = TURN_QUEUE;

@@ -87,6 +87,8 @@ static __always_inline s32 queue_task(struct task_struct *p, struct task_ctx *tc
 	if (!tctx->queued_at)
 		begin_wait(tctx, now);
 	join_queue(tctx, queue, now);
+	if (is_agent(p))
+		agent_waits_in = queue / TN_NR_TIERS + 1;
 	if (tctx->base == TN_DECLARED && (tier == TN_INFERRED || tier == TN_BACKGROUND))
 		note_ahead(queue / TN_NR_TIERS, tctx);
 	if (tier == TN_DECLARED && !(enq_flags & SCX_ENQ_REENQ))
