@@ -428,7 +428,8 @@ static void account(struct task_struct *p, struct task_ctx *tctx)
 	tctx->burst_exec_ns += ran;
 	tctx->turn_left -= MIN(ran, tctx->turn_left);
 	class_stats(tctx->run_tier)->run_ns += ran;
-	if (is_agent(p))
+	/* What it runs like others does not count, or it would never have credit again. */
+	if (tctx->cut_in)
 		charge_agent(ran);
 	if (tctx->run_tier == TN_BACKGROUND)
 		tctx->vtime += ran * (100 * 1024) / (tctx->hog_weight ?: 100 * 1024);

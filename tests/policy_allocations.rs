@@ -178,14 +178,28 @@ fn a_decision_in_the_simulator_allocates_nothing_after_warm_up() {
     assert_eq!(allocated[1], 0);
 }
 
-/// Whatever comes: a few tasks of all periods and loads, bound to CPUs or not, late or not,
-/// seen before or not.
 #[test]
 fn the_agent_allocates_nothing_after_its_warm_up() {
+    decide_whatever_comes(Backend::Native);
+}
+
+/// What the library allocates for itself is not counted.
+#[test]
+fn nor_does_it_with_onnx_runtime() {
+    if std::env::var_os("ORT_DYLIB_PATH").is_none() {
+        eprintln!("skipped: no ORT_DYLIB_PATH");
+        return;
+    }
+    decide_whatever_comes(Backend::Ort);
+}
+
+/// A few tasks of all periods and loads, bound to CPUs or not, late or not, seen before or
+/// not.
+fn decide_whatever_comes(backend: Backend) {
     let cpus = CpuMask::first(2);
     let config = BrainConfig {
         model: None,
-        backend: Backend::Native,
+        backend,
         device: Device::Cpu,
         shield: ShieldMode::On,
         mapping: MappingKind::Greedy,

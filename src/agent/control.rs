@@ -39,6 +39,8 @@ const DECISION_FOR: i64 = 50 * MS;
 /// work it takes what it may: who is kept then is soon found out to be wrong.
 const OF_SPARE: f64 = 0.1;
 const LEAST_SHARE: f64 = 0.001;
+/// A round that takes this long is dear.
+const DEAR: i64 = 5 * MS;
 /// Resynchronisations are at least so far apart.
 const RESYNC_EVERY: i64 = 20 * MS;
 /// Faults are asked for once in so many rounds: that is a call into the kernel.
@@ -177,6 +179,15 @@ struct Judged {
     late: bool,
     /// What one of those costs was only declared so far.
     unseen: bool,
+}
+
+/// The mean of what rounds take after one that took `cost`. Dear ones that come as a surprise
+/// count at once: a few of them spend all that the BPF half lets pass, and then it waits.
+fn mean_cost(mean: i64, cost: i64) -> i64 {
+    match cost > DEAR && cost > 4 * mean {
+        true => cost,
+        false => mean + (cost - mean) / 8,
+    }
 }
 
 struct Control {
@@ -477,12 +488,25 @@ impl Control {
     fn account(&mut self, cpu_before: i64) {
         let cost = thread_cpu() - cpu_before;
         Gauges::add(&self.gauges.cpu_ns, cost.max(0) as u64);
-        self.rounds.cost_ns += (cost - self.rounds.cost_ns) / 8;
+        self.rounds.cost_ns = mean_cost(self.rounds.cost_ns, cost);
         let made = allocations::count() - self.rounds.allocations;
         Gauges::set(&self.gauges.allocations, made);
         if self.rounds.count.is_multiple_of(FAULTS_EVERY) {
             let faults = page_faults() - self.rounds.faults;
             Gauges::set(&self.gauges.page_faults, faults);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dear_rounds_count_at_once_and_others_little_by_little() {
+        assert_eq!(mean_cost(0, MS), MS / 8);
+        assert_eq!(mean_cost(MS, 6 * MS), 6 * MS);
+        assert_eq!(mean_cost(2 * MS, 6 * MS), 2 * MS + MS / 2);
+        assert_eq!(mean_cost(16 * MS, 0), 14 * MS);
     }
 }

@@ -20,6 +20,7 @@ mod model;
 mod native;
 mod onnx;
 mod ort;
+mod ort_run;
 #[cfg(test)]
 mod reference;
 mod scorer;

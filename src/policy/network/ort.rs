@@ -2,6 +2,7 @@
 
 use super::model::Model;
 use super::onnx::GraphKind;
+use super::ort_run::Runner;
 use crate::policy::mitigation::SparsePlan;
 use crate::policy::tokenizer::TokenSet;
 use log::warn;
@@ -9,8 +10,7 @@ use ort::environment::Environment;
 use ort::ep::CUDA;
 use ort::logging::LogLevel;
 use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
-use ort::session::{Session, SessionInputValue};
-use ort::value::TensorRef;
+use ort::session::Session;
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ pub enum OrtError {
 
 /// One thread, no spinning, nothing sent anywhere.
 pub struct Ort {
-    session: Session,
+    runner: Runner,
     device: Device,
     tokens: Vec<i64>,
     counts: Vec<f32>,
@@ -129,7 +129,7 @@ impl Ort {
             None => builder(&environment)?.commit_from_memory(&file)?,
         };
         Ok(Ort {
-            session,
+            runner: Runner::new(session)?,
             device,
             tokens: Vec::new(),
             counts: Vec::new(),
@@ -153,9 +153,10 @@ impl Ort {
         // Idle comes first, and stands for one per CPU.
         self.counts[0] = cpus.max(1) as f32;
         let dims = [1, self.tokens.len()];
-        let tokens = TensorRef::from_array_view((dims, &self.tokens[..]))?;
-        let counts = TensorRef::from_array_view((dims, &self.counts[..]))?;
-        run(&mut self.session, ort::inputs![tokens, counts], &mut self.q)?;
+        let tokens = self.runner.tensor(&self.tokens, &dims)?;
+        let counts = self.runner.tensor(&self.counts, &dims)?;
+        let rows = self.tokens.len();
+        self.runner.run(&[&tokens, &counts], rows, &mut self.q)?;
         Ok(&self.q)
     }
 
@@ -164,8 +165,9 @@ impl Ort {
     pub fn forward_rows(&mut self, rows: impl Iterator<Item = u32>) -> Result<&[f32], OrtError> {
         self.tokens.clear();
         self.tokens.extend(rows.map(i64::from));
-        let tokens = TensorRef::from_array_view(([1, self.tokens.len()], &self.tokens[..]))?;
-        run(&mut self.session, ort::inputs![tokens], &mut self.q)?;
+        let rows = self.tokens.len();
+        let tokens = self.runner.tensor(&self.tokens, &[1, rows])?;
+        self.runner.run(&[&tokens], rows, &mut self.q)?;
         Ok(&self.q)
     }
 }
@@ -189,11 +191,12 @@ impl Ort {
         }
         let plan = [plan.chunk, plan.block, plan.keep].map(|size| size.max(1) as i64);
         let dims = [1, self.tokens.len()];
-        let tokens = TensorRef::from_array_view((dims, &self.tokens[..]))?;
-        let counts = TensorRef::from_array_view((dims, &self.counts[..]))?;
-        let plan = TensorRef::from_array_view(([plan.len()], &plan[..]))?;
-        let inputs = ort::inputs![tokens, counts, plan];
-        run(&mut self.session, inputs, &mut self.q)?;
+        let tokens = self.runner.tensor(&self.tokens, &dims)?;
+        let counts = self.runner.tensor(&self.counts, &dims)?;
+        let plan = self.runner.tensor(&plan, &[plan.len()])?;
+        let rows = self.tokens.len();
+        self.runner
+            .run(&[&tokens, &counts, &plan], rows, &mut self.q)?;
         Ok(&self.q)
     }
 }
@@ -221,16 +224,4 @@ fn on_cuda(environment: &Environment, file: &[u8]) -> Result<Session, OrtError> 
         .with_execution_providers([cuda])
         .map_err(ort::Error::from)?;
     Ok(builder.commit_from_memory(file)?)
-}
-
-fn run<const INPUTS: usize>(
-    session: &mut Session,
-    inputs: [SessionInputValue<'_>; INPUTS],
-    q: &mut Vec<f32>,
-) -> Result<(), OrtError> {
-    let outputs = session.run(inputs)?;
-    let (_, values) = outputs[0].try_extract_tensor::<f32>()?;
-    q.clear();
-    q.extend_from_slice(values);
-    Ok(())
 }
