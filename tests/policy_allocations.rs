@@ -193,7 +193,7 @@ fn nor_does_it_with_onnx_runtime() {
     decide_whatever_comes(Backend::Ort);
 }
 
-/// A few tasks of all periods and loads, bound to CPUs or not, late or not, seen before or
+/// A few tasks, or a crowd, of all periods and loads, bound to CPUs or not, late or not, seen before or
 /// not.
 fn decide_whatever_comes(backend: Backend) {
     let cpus = CpuMask::first(2);
@@ -208,7 +208,11 @@ fn decide_whatever_comes(backend: Backend) {
     let mut brain = Brain::open(&config, cpus).unwrap();
     let mut rng = Rng::new(1);
     for round in 0..20_000 {
-        let n = 1 + rng.below(24);
+        // Crowds come late and all at once.
+        let n = match round % 1000 {
+            999 => 1 + rng.below(512),
+            _ => 1 + rng.below(24),
+        };
         let load = rng.uniform(0.2, 3.0) / n as f64;
         let bound = if rng.chance(0.3) { 0.5 } else { 0.0 };
         let (mut jobs, mut upcoming) = (Vec::new(), Vec::new());

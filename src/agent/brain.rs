@@ -10,7 +10,7 @@ use log::{info, warn};
 use super::accel::{find_onnxruntime, OrtSearch};
 use super::board::{Board, Cell};
 use super::gauges::Identity;
-use super::mirror::STATED_PERMILLE;
+use super::mirror::{MOST_TASKS, STATED_PERMILLE};
 use crate::policy::network::{Device, DistilledTable, Model, NetworkScorer, Precision};
 use crate::policy::{
     Context, CpuId, CpuMask, Decider, Decision, Job, MappingConfig, MappingKind, OverloadRule,
@@ -240,14 +240,13 @@ impl Brain {
     /// Decisions of all sizes, so that the first real one allocates nothing; the
     /// network must answer with numbers.
     fn warm_up(&mut self, cpus: CpuMask) -> Result<()> {
-        const MOST: usize = 256;
         let task = |i: usize| {
             let period_ns = 20_000_000 + 1_370_000 * (i as i64 * 7 % 97);
             let runtime_ns = period_ns / 3 - 13_000 * (i as i64 % 31);
             (period_ns, runtime_ns)
         };
         let one = cpus.lowest().map_or(CpuMask::ALL, CpuMask::only);
-        for n in [1, 2, 3, 8, 20, 64, MOST] {
+        for n in [1, 2, 3, 8, 20, 64, 256, MOST_TASKS] {
             for shift in 0..8 {
                 // Some bound to a CPU, then all, then none.
                 let allowed = |i: usize| match shift {

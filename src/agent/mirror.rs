@@ -7,7 +7,7 @@ use super::record::Record;
 use crate::policy::{make_way, CpuMask, Job, Situation, Upcoming};
 
 /// More declared tasks than this are left to the BPF half alone.
-const MOST_TASKS: usize = 4096;
+pub const MOST_TASKS: usize = 4096;
 /// Work is stated with a margin: interrupts, kernel threads and the agent itself use
 /// the CPUs too, tasks without deadlines have their turns by the starvation bound,
 /// and what a job takes is an estimate. With 8 % for the releases to come, as for the

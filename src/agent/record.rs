@@ -111,7 +111,7 @@ impl Record {
             allowed: if pinned {
                 CpuMask::only(cpu?)
             } else {
-                mask(&raw.allowed)
+                CpuMask::of_words(&raw.allowed)
             },
             runnable: raw.flags & RUNNABLE != 0,
             running: raw.flags & RUNNING != 0,
@@ -119,13 +119,6 @@ impl Record {
             first: raw.flags & FIRST != 0,
         })
     }
-}
-
-fn mask(words: &[u64]) -> CpuMask {
-    let cpus = 0..(words.len() * 64).min(MAX_CPUS);
-    cpus.filter(|cpu| words[cpu / 64] >> (cpu % 64) & 1 == 1)
-        .map(|cpu| cpu as CpuId)
-        .collect()
 }
 
 #[cfg(test)]

@@ -29,6 +29,15 @@ impl CpuMask {
         std::iter::once(cpu).collect()
     }
 
+    /// As the kernel writes it, 64 CPUs to a word; those that do not fit are left out.
+    pub fn of_words(from: &[u64]) -> CpuMask {
+        let mut words = [0; WORDS];
+        for (to, &from) in words.iter_mut().zip(from) {
+            *to = from;
+        }
+        CpuMask { words }
+    }
+
     /// CPUs that do not fit ([`MAX_CPUS`]) are left out.
     pub fn insert(&mut self, cpu: CpuId) {
         if let Some(word) = self.words.get_mut(cpu as usize / 64) {
@@ -159,5 +168,12 @@ mod tests {
         assert_eq!(CpuMask::EMPTY.single(), None);
         assert_eq!(CpuMask::only(900), CpuMask::EMPTY);
         assert_eq!(CpuMask::first(9999), CpuMask::ALL);
+    }
+
+    #[test]
+    fn words_are_taken_as_they_are_and_cut_off_at_the_end() {
+        let mask = CpuMask::of_words(&[0b101, 1 << 63]);
+        assert_eq!(mask.iter().collect::<Vec<_>>(), [0, 2, 127]);
+        assert_eq!(CpuMask::of_words(&[u64::MAX; WORDS + 1]), CpuMask::ALL);
     }
 }
