@@ -139,6 +139,9 @@ static void learn(struct task_ctx *tctx, u64 now)
 	/* Many begin with a long sleep that has nothing to do with their rhythm. */
 	if (tctx->samples < 4 && interval < tctx->interval_ns / 4)
 		tctx->samples = 0;
+	/* And what a declared task does when it starts up is none of its jobs. */
+	if (tctx->samples < 4 && tctx->base == TN_DECLARED && burst / 4 > tctx->burst_ns)
+		tctx->samples = 0;
 	if (!tctx->samples) {
 		tctx->interval_ns = interval;
 		tctx->interval_dev_ns = interval / 2;

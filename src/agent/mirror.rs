@@ -345,6 +345,7 @@ impl Tracked {
             allowed: record.allowed,
             pending: None,
             behind: 0,
+            late: false,
             // How far its jobs vary is not said before some were seen.
             unseen: self.is_unseen(),
         }

@@ -87,6 +87,8 @@ pub struct Upcoming {
     /// Jobs behind that one that will be late whatever anybody does, and still have
     /// to be done before it is on time again.
     pub behind: u32,
+    /// Its pending job cannot be on time any more.
+    pub late: bool,
     /// Few of its jobs were seen, if any: `runtime_ns` is what was declared.
     pub unseen: bool,
 }
@@ -106,6 +108,7 @@ impl Upcoming {
             allowed: CpuMask::ALL,
             pending: None,
             behind: 0,
+            late: false,
             unseen: false,
         }
     }
@@ -147,6 +150,7 @@ pub fn make_way(jobs: &mut [Job], upcoming: &mut [Upcoming], now_ns: i64) {
             continue;
         };
         job.deadline_ns = next.release_ns.max(now_ns) + next.deadline_ns - next.runtime_ns;
+        next.late = true;
         next.unseen = false;
     }
 }

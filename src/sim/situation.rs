@@ -77,6 +77,7 @@ impl Situations {
                 allowed: CpuMask::ALL,
                 pending: None,
                 behind: 0,
+                late: false,
                 unseen: false,
             });
         }
@@ -123,6 +124,7 @@ impl Situations {
             next.unseen = estimate.unseen;
             next.pending = None;
             next.behind = 0;
+            next.late = false;
         }
         for (place, job) in view.jobs.iter().enumerate() {
             let slot = self.slot_of_task[job.task as usize];

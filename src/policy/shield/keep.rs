@@ -13,6 +13,7 @@
 
 use super::super::job::{Situation, Upcoming};
 use super::future::FULL;
+use super::strain::Strain;
 use std::cmp::Reverse;
 
 /// Up to so many tasks share a CPU, or all CPUs, the choice is improved.
@@ -55,6 +56,7 @@ pub(super) struct Keep {
     /// By pending job.
     given_up: Vec<bool>,
     lanes: Vec<f64>,
+    strain: Strain,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -74,7 +76,6 @@ impl Keep {
     /// everybody fits.
     pub fn choose(&mut self, situation: &Situation<'_>, stated: f64, fill: f64) {
         let tasks = situation.upcoming;
-        let capacity = situation.cpus.count() as f64 * stated * fill;
         self.given_up.clear();
         self.given_up.resize(situation.jobs.len(), false);
         if self.all_fit(situation, stated) {
@@ -82,6 +83,11 @@ impl Keep {
             self.kept.resize(tasks.len(), true);
             return;
         }
+        if self.has_given_up(tasks.len()) {
+            self.note_strain(situation);
+        }
+        let stated = stated * self.strain.room();
+        let capacity = situation.cpus.count() as f64 * stated * fill;
         self.collect(situation);
         let may_stay = self.may_stay(capacity);
         let room = if may_stay { ROOM_FOR_CHANGE } else { 1.0 };
@@ -106,6 +112,16 @@ impl Keep {
                 *gone = true;
             }
         }
+    }
+
+    fn note_strain(&mut self, situation: &Situation<'_>) {
+        let tasks = situation.upcoming.iter().zip(&self.kept);
+        let (mut late, mut kept) = (0, 0);
+        for (task, _) in tasks.filter(|(_, &kept)| kept) {
+            late += usize::from(task.late);
+            kept += 1;
+        }
+        self.strain.note(late, kept, situation.now_ns);
     }
 
     /// All together, and on every CPU those that may use no other.

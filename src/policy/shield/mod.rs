@@ -55,6 +55,7 @@ mod keep;
 mod lanes;
 mod order;
 mod pool;
+mod strain;
 
 use super::cpumask::CpuMask;
 use super::job::{Job, Situation};
