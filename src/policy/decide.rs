@@ -102,6 +102,7 @@ impl Decider {
             verdict.may_idle,
         );
         self.candidates.clear();
+        self.candidates.reserve(1 + situation.jobs.len());
         if late_due {
             let waiting = self.shield.late().iter().chain(self.shield.given_up());
             self.candidates.extend(waiting.take(1));

@@ -82,6 +82,7 @@ mod tests {
         };
         assert_eq!(go_on(&mut strain, 2, 3, 5000), 1.0, "few are kept");
         assert_eq!(go_on(&mut strain, 4, 60, 5000), 1.0, "few are late");
+        assert_eq!(go_on(&mut strain, 0, 60, 2000), 1.0);
         assert_eq!(go_on(&mut strain, 10, 60, 200), 1.0, "not for long");
         let less = go_on(&mut strain, 10, 60, 1800);
         assert!((0.8..0.96).contains(&less), "{less}");
