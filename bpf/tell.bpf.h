@@ -39,7 +39,8 @@ static __always_inline void fill_record(struct temponet_record *record, struct t
 	record->rel_deadline_ns = tctx->rel_deadline_ns;
 	record->period_ns = tctx->period_ns;
 	record->exec_ns = tctx->exec_ns;
-	record->cost_ns = job_cost(tctx);
+	/* Before some jobs were seen, what was declared says more. */
+	record->cost_ns = tctx->samples >= 4 ? job_cost(tctx) : tctx->runtime_ns;
 	record->spread_ns = tctx->samples >= 4 ? tctx->burst_dev_ns : 0;
 	record->job = tctx->job;
 	record->pid = p->pid;
