@@ -180,7 +180,9 @@ fn a_decision_in_the_simulator_allocates_nothing_after_warm_up() {
 
 #[test]
 fn the_agent_allocates_nothing_after_its_warm_up() {
-    decide_whatever_comes(Backend::Native);
+    for cpus in [1, 2, 4] {
+        decide_whatever_comes(Backend::Native, cpus);
+    }
 }
 
 /// What the library allocates for itself is not counted.
@@ -190,13 +192,13 @@ fn nor_does_it_with_onnx_runtime() {
         eprintln!("skipped: no ORT_DYLIB_PATH");
         return;
     }
-    decide_whatever_comes(Backend::Ort);
+    decide_whatever_comes(Backend::Ort, 2);
 }
 
 /// A few tasks, or a crowd, of all periods and loads, bound to CPUs or not, late or not, seen before or
 /// not.
-fn decide_whatever_comes(backend: Backend) {
-    let cpus = CpuMask::first(2);
+fn decide_whatever_comes(backend: Backend, count: usize) {
+    let cpus = CpuMask::first(count);
     let config = BrainConfig {
         model: None,
         backend,
@@ -214,23 +216,26 @@ fn decide_whatever_comes(backend: Backend) {
             _ => 1 + rng.below(24),
         };
         let load = rng.uniform(0.2, 3.0) / n as f64;
-        let bound = if rng.chance(0.3) { 0.5 } else { 0.0 };
+        let bound = [0.0, 0.0, 0.5, 1.0][rng.below(4)];
+        let bound_to = rng.chance(0.5).then(|| rng.below(count) as CpuId);
+        // Half of the time nobody is late, and anybody may be chosen.
+        let earliest = if rng.chance(0.5) { -2.0 } else { 0.5 };
         let (mut jobs, mut upcoming) = (Vec::new(), Vec::new());
         for _ in 0..n {
             let period_ns = rng.log_uniform(1e6, 2e8);
             let runtime_ns = period_ns * load * rng.uniform(0.5, 1.5);
             let allowed = match rng.chance(bound) {
-                true => CpuMask::only(rng.below(2) as CpuId),
+                true => CpuMask::only(bound_to.unwrap_or_else(|| rng.below(count) as CpuId)),
                 false => CpuMask::ALL,
             };
             let pending = rng.chance(0.7).then_some(jobs.len() as u32);
             if pending.is_some() {
                 jobs.push(Job {
-                    deadline_ns: rng.uniform(-2.0 * period_ns, period_ns) as i64,
+                    deadline_ns: rng.uniform(earliest * period_ns, period_ns) as i64,
                     remaining_ns: rng.uniform(1.0, runtime_ns) as i64,
                     spread_ns: rng.uniform(0.0, runtime_ns / 4.0) as i64,
                     criticality: u8::from(rng.chance(0.1)),
-                    last_cpu: Some(rng.below(2) as CpuId),
+                    last_cpu: Some(rng.below(count) as CpuId),
                     allowed,
                 });
             }
@@ -253,6 +258,10 @@ fn decide_whatever_comes(backend: Backend) {
         };
         let before = allocations();
         brain.decide(&situation);
-        assert_eq!(allocations(), before, "in round {round}, of {n} tasks");
+        assert_eq!(
+            allocations(),
+            before,
+            "in round {round}, {n} tasks on {count} CPUs"
+        );
     }
 }

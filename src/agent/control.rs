@@ -75,7 +75,7 @@ pub struct Agent {
 impl Agent {
     /// Starts it; it is ready to be rung for when this returns.
     pub fn start(
-        mut brain: Brain,
+        brain: Brain,
         senses: Senses,
         settings: Settings,
         gauges: Arc<Gauges>,
@@ -83,9 +83,6 @@ impl Agent {
         let stop = Arc::new(AtomicBool::new(false));
         let doorbell = Arc::new(event_fd().context("cannot make an event descriptor")?);
         let (brains, new_brains) = sync_channel(1);
-        if !brain.introduce(&senses.board) {
-            warn!("the model has more bins than the BPF half has room for: it decides, but its values are not tabled");
-        }
         let (ready, is_ready) = sync_channel(1);
         let (stop_there, doorbell_there) = (stop.clone(), doorbell.clone());
         let thread = std::thread::Builder::new()
@@ -204,15 +201,19 @@ struct Control {
 
 impl Control {
     fn warm_up(&mut self) {
+        // Here, because what ONNX Runtime keeps it keeps by thread.
+        self.introduce();
         self.board.sign();
         self.resync(|_| {});
         if let Ok(mut list) = self.gauges.endangered.lock() {
             list.reserve(ENDANGERED);
         }
-        self.introduce_identity();
     }
 
-    fn introduce_identity(&self) {
+    fn introduce(&mut self) {
+        if !self.brain.introduce(&self.board) {
+            warn!("the model has more bins than the BPF half has room for: it decides, but its values are not tabled");
+        }
         if let Ok(mut identity) = self.gauges.identity.lock() {
             identity.clone_from(self.brain.identity());
         }
@@ -276,14 +277,12 @@ impl Control {
 
     fn take_new_brain(&mut self) {
         match self.new_brains.try_recv() {
-            Ok(mut brain) => {
-                if !brain.introduce(&self.board) {
-                    warn!("the new model has too many bins for the BPF half: its values are not tabled");
-                }
+            Ok(brain) => {
                 self.brain = brain;
-                self.introduce_identity();
+                self.introduce();
                 Gauges::add(&self.gauges.swaps, 1);
                 self.rounds.allocations = allocations::count();
+                self.rounds.faults = page_faults();
             }
             Err(TryRecvError::Empty | TryRecvError::Disconnected) => {}
         }

@@ -198,6 +198,7 @@ impl Decider {
         };
         scorer.score(&context, &mut self.scores);
         self.token_scores.clear();
+        self.token_scores.reserve(tokenizer.vocabulary());
         self.token_scores.resize(self.tokens.distinct(), f32::NAN);
         self.token_scores[0] = self.scores[0];
         for (&slot, &score) in self.tokens.slots().iter().zip(&self.scores[1..]) {

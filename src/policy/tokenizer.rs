@@ -324,6 +324,10 @@ impl TokenSet {
         self.indices.clear();
         self.counts.clear();
         self.slot_of_job.clear();
+        // How many tokens differ varies; there is room for as many as there are.
+        self.tokens.reserve(vocabulary);
+        self.indices.reserve(vocabulary);
+        self.counts.reserve(vocabulary);
         self.count_of.resize(vocabulary, 0);
         self.present.resize(vocabulary.div_ceil(64), 0);
     }

@@ -51,6 +51,8 @@ pub(super) fn fill(
     let known = problem.jobs.len();
     let mut keys = std::mem::take(&mut scratch.heap);
     keys.clear();
+    // How many of the jobs are candidates varies; for all of them there was room before.
+    keys.reserve(known);
     keys.extend(
         problem
             .candidates
