@@ -63,6 +63,11 @@ def rt_call(options, name, repeat, folder):
     return ["run", "rt", run, launch, f"/plan/{run}.json", mask, admission, str(options.hogs), str(delay), *hints]
 
 
+# No multiple of a tick: an icount guest is so regular that whoever wakes up in step with ticks
+# meets the same moment every time, and which one that is, is chance.
+WAKE_EVERY_US = 1937
+
+
 def call(options, name, repeat, folder):
     if options.kind == "rt":
         return rt_call(options, name, repeat, folder)
@@ -70,8 +75,8 @@ def call(options, name, repeat, folder):
     line = ["run", options.kind, run_name(name, repeat), scheduler.launch]
     if options.kind == "throughput":
         return line + [str(options.cpus), str(options.seconds)]
-    line += [str(options.cpus), str(options.cpus), str(options.seconds), "2000"]
-    return line + (["200:1000:2000"] if scheduler.declares else [])
+    line += [str(options.cpus), str(options.cpus), str(options.seconds), str(WAKE_EVERY_US)]
+    return line + ([f"200:1000:{WAKE_EVERY_US}"] if scheduler.declares else [])
 
 
 def write_plan(options, repeats, folder):

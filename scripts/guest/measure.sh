@@ -160,10 +160,11 @@ throughput() {
 }
 
 # latency OUT THREADS HOGS SECONDS INTERVAL [RUNTIME:DEADLINE:PERIOD]: cyclictest's
-# histogram of wake-up latencies of SCHED_OTHER threads beside hogs.
+# histogram of wake-up latencies of SCHED_OTHER threads beside hogs. They do not
+# wake up in step with each other.
 latency() {
     local out=$1 threads=$2 hogs=$3 seconds=$4 interval=$5 hint=${6:-} tid runtime deadline period
-    cyclictest --quiet --policy=other --threads="$threads" --interval="$interval" --distance=0 \
+    cyclictest --quiet --policy=other --threads="$threads" --interval="$interval" --distance=29 \
         --duration="$seconds" --histogram=200000 >"$out/cyclictest" 2>&1 &
     local cyclictest=$!
     # Time for its threads to be there; the same for those without hints.
