@@ -25,10 +25,14 @@ static s64 table_score(const struct task_ctx *tctx, u32 level, u64 now)
 				TN_CLASSES * TN_SLACK_BINS * TN_WORK_BINS)];
 }
 
-/* A declared job found no CPU. */
-static __always_inline void note_contention(struct task_struct *p, struct task_ctx *tctx, u32 queue,
-					    s32 cpu, u64 now)
+/*
+ * A declared job found no idle CPU. Where it pushes nobody but a hog aside there is nothing
+ * to decide, and to wake the agent for it would only delay the job.
+ */
+static __always_inline void note_release(struct task_struct *p, struct task_ctx *tctx, u32 queue,
+					 s32 cpu, s32 victim, u64 now)
 {
+	u32 aside = victim >= 0 ? urgency_tier(cpu_ctx(victim)->urgency) : TN_DECLARED;
 	bool news;
 
 	if (!agent_wanted())
@@ -39,7 +43,10 @@ static __always_inline void note_contention(struct task_struct *p, struct task_c
 		tctx->told_job = tctx->job;
 		lane_released[bounded(queue / TN_NR_TIERS, NR_LANES)] = now;
 	}
-	tell_contention(p, tctx, cpu, news, now);
+	if (aside == TN_INFERRED || aside > TN_LATE)
+		tell_change(p, tctx, cpu, TN_REC_RUNNABLE, now);
+	else
+		tell_contention(p, tctx, cpu, news, now);
 }
 
 /* May what @cpu runs stay, though somebody is due earlier? */

@@ -92,7 +92,7 @@ static __always_inline s32 queue_task(struct task_struct *p, struct task_ctx *tc
 	if (tctx->base == TN_DECLARED && (tier == TN_INFERRED || tier == TN_BACKGROUND))
 		note_ahead(queue / TN_NR_TIERS, tctx);
 	if (tier == TN_DECLARED && !(enq_flags & SCX_ENQ_REENQ))
-		note_contention(p, tctx, queue, cpu, now);
+		note_release(p, tctx, queue, cpu, victim, now);
 	else if (concerns_agent(tctx))
 		tell_change(p, tctx, cpu, TN_REC_RUNNABLE, now);
 	scx_bpf_dsq_insert_vtime(p, queue, tier_slice(tier), tier_key(tctx, tier, now), enq_flags);
