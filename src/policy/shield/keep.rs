@@ -36,7 +36,7 @@ const DOUBT: f64 = 0.3;
 /// that were not seen at work yet, this much is expected when it is asked whether anybody
 /// has to be given up, and when it is asked who: whoever is given up at the start though
 /// there is room falls behind, and is then hard to bring back. But nobody makes room for
-/// somebody else on such a guess.
+/// somebody else on such a guess, and nobody who was given up comes back on it.
 const UNSEEN_AT_LEAST: f64 = 0.8;
 const UNSEEN: f64 = 0.97;
 /// To be chosen, a task that is behind has to catch up within this time, beside its
@@ -127,16 +127,20 @@ impl Keep {
     /// All together, and on every CPU those that may use no other.
     fn all_fit(&mut self, situation: &Situation<'_>, stated: f64) -> bool {
         let cpus = situation.cpus.count();
+        let (unseen, room) = match self.has_given_up(situation.upcoming.len()) {
+            true => (1.0, ROOM_FOR_CHANGE),
+            false => (UNSEEN_AT_LEAST, 1.0),
+        };
         self.lanes.clear();
         let mut total = 0.0;
         for task in situation.upcoming {
-            let load = load(task, UNSEEN_AT_LEAST);
+            let load = load(task, unseen);
             total += load;
             if let Some(lane) = lane(task, situation) {
                 *self.lane(lane) += load;
             }
         }
-        let full = FULL * stated;
+        let full = FULL * stated * room;
         total <= cpus as f64 * full && self.lanes.iter().all(|&load| load <= full)
     }
 

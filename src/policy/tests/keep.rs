@@ -201,6 +201,27 @@ fn nobody_makes_room_for_what_was_only_declared() {
 }
 
 #[test]
+fn nobody_who_was_given_up_comes_back_on_a_guess() {
+    let mut shield = keeping();
+    let mut kept = |works: [(i64, i64); 2], unseen| {
+        let task = |(runtime, period)| Upcoming {
+            unseen,
+            ..Upcoming::new(0, (period, runtime, period))
+        };
+        kept(&mut shield, &works.map(task), 1)
+    };
+    let (much, less, little) = (
+        [(70, 100), (60, 100)],
+        [(60, 100), (50, 100)],
+        [(50, 100), (45, 100)],
+    );
+    assert_eq!(kept(less, true), [0, 1]);
+    assert_eq!(kept(much, true), [1]);
+    assert_eq!(kept(less, true), [1], "they would have stayed together");
+    assert_eq!(kept(little, false), [0, 1]);
+}
+
+#[test]
 fn a_task_that_is_worth_it_comes_back_though_many_others_are_kept() {
     let jobs = vec![job(40, 1); 12];
     let mut shield = keeping();
