@@ -201,7 +201,7 @@ struct Control {
 
 impl Control {
     fn warm_up(&mut self) {
-        // Here, because what ONNX Runtime keeps it keeps by thread.
+        // On this thread: ONNX Runtime's first runs on another one have page faults.
         self.introduce();
         self.board.sign();
         self.resync(|_| {});
