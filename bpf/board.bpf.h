@@ -151,8 +151,12 @@ __weak int note_age(u64 made_at, u64 now)
 static u64 agent_credit_ns = 100 * TN_MSEC;
 static u64 agent_credit_at;
 static bool agent_spent;
-/* The lane it waits in like others, plus one. */
+/* The lane it waits in like others, plus one; only until brief jobs have passed. */
 static u32 agent_waits_in;
+static bool agent_yielded;
+/* When it was woken up last, and the CPU that it cut in on, plus one. */
+static u64 agent_woken_at;
+static u32 agent_on;
 
 /* The one of its threads that decides; the others wait like everybody. */
 static bool is_agent(const struct task_struct *p)
@@ -180,6 +184,17 @@ static bool agent_may_cut_in(u64 now)
 		return false;
 	agent_spent = !agent_credit_ns;
 	return !agent_spent;
+}
+
+static bool agent_yields(u64 now)
+{
+	return since(now, agent_woken_at) < TN_AGENT_YIELDS;
+}
+
+static bool brief(const struct task_ctx *tctx)
+{
+	return tctx->base == TN_DECLARED && tctx->run_tier == TN_DECLARED &&
+	       tctx->runtime_ns <= TN_BRIEF_RUNTIME && tctx->rel_deadline_ns <= TN_BRIEF_DEADLINE;
 }
 
 static void charge_agent(u64 ran)

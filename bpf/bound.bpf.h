@@ -88,6 +88,8 @@ __weak int take_oldest(u32 queue, s32 cpu, u64 oldest, u32 whom)
 		tctx = task_ctx(p);
 		if (tctx && whom == WHOM_MATE)
 			tctx->helped_at = stuck_since;
+		if (tctx && whom == WHOM_AGENT)
+			tctx->cut_in = moved && !agent_spent;
 		break;
 	}
 	return moved;
@@ -184,8 +186,28 @@ static bool agent_due(s32 cpu, u32 dom, u64 now)
 {
 	u32 at = agent_waits_in;
 
-	return at && (at == dom + 1 || at == cpu_lane(cpu) + 1) &&
+	return at && !agent_yielded && (at == dom + 1 || at == cpu_lane(cpu) + 1) &&
 	       agent_credit(now) >= agent_credit_most() / 2;
+}
+
+/* It lets brief jobs pass. Is it the turn of @cpu to go on with it, after what that runs? */
+static bool yielded_due(s32 cpu, u32 dom, bool runs_brief, u64 now)
+{
+	u32 at = agent_waits_in;
+
+	return agent_yielded && (at == dom + 1 || at == cpu_lane(cpu) + 1) &&
+	       !(agent_yields(now) && (runs_brief || brief_first(dom) || brief_first(cpu_lane(cpu))));
+}
+
+static bool take_yielded(s32 cpu, u32 dom, bool runs_brief, u64 now)
+{
+	if (!yielded_due(cpu, dom, runs_brief, now))
+		return false;
+	agent_yielded = false;
+	if (!agent_may_cut_in(now))
+		return false;
+	agent_waits_in = 0;
+	return take_lower(cpu, dom, now, WHOM_AGENT);
 }
 
 /* Once: it may be gone, or this CPU none of its own. */

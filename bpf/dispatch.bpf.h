@@ -70,6 +70,11 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 		}
 	}
 
+	if (agent_yielded && take_yielded(cpu, dom, tctx && brief(tctx), now ?: scx_bpf_now())) {
+		this_stats()->dispatches[TN_SRC_SELF]++;
+		return;
+	}
+
 	/* The common case in a rush of short jobs: nothing but those. */
 	if (declared || lower || tctx) {
 		now = now ?: scx_bpf_now();

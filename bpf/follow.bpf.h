@@ -26,8 +26,8 @@ static s64 table_score(const struct task_ctx *tctx, u32 level, u64 now)
 }
 
 /*
- * A declared job found no idle CPU. Where it pushes nobody but a hog aside there is nothing
- * to decide, and to wake the agent for it would only delay the job.
+ * A declared job found no idle CPU. Where it pushes nobody but a hog aside, or all are on
+ * time anyway, there is nothing to decide, and to wake the agent would only delay the job.
  */
 static __always_inline void note_release(struct task_struct *p, struct task_ctx *tctx, u32 queue,
 					 s32 cpu, s32 victim, u64 now)
@@ -43,7 +43,7 @@ static __always_inline void note_release(struct task_struct *p, struct task_ctx 
 		tctx->told_job = tctx->job;
 		lane_released[bounded(queue / TN_NR_TIERS, NR_LANES)] = now;
 	}
-	if (aside == TN_INFERRED || aside > TN_LATE)
+	if (aside == TN_INFERRED || aside > TN_LATE || at_ease(cpu, now))
 		tell_change(p, tctx, cpu, TN_REC_RUNNABLE, now);
 	else
 		tell_contention(p, tctx, cpu, news, now);

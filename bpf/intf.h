@@ -119,6 +119,13 @@ enum temponet_times {
 	TN_PARAMS_REFRESH_RUNNING = 100 * TN_MSEC,
 	/* CPU clocks may disagree by this much. */
 	TN_CLOCK_SKEW = 200 * TN_USEC,
+
+	/* A job as short as this, and due as soon after its release, is brief: no decision
+	 * can be made in time for it, so the agent lets it pass, for TN_AGENT_YIELDS from
+	 * when it was woken up. */
+	TN_BRIEF_RUNTIME = 1 * TN_MSEC,
+	TN_BRIEF_DEADLINE = 8 * TN_MSEC,
+	TN_AGENT_YIELDS = 8 * TN_MSEC,
 };
 #define TN_STARVE_BOUND 4000000000ULL
 

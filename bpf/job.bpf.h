@@ -103,6 +103,9 @@ static u32 task_tier(struct task_ctx *tctx, s32 cpu, u64 now)
 		return TN_BACKGROUND;
 	if (tctx->base == TN_DECLARED)
 		said = verdict(tctx, now);
+	/* That was when there was more to do. */
+	if (said == TN_VERDICT_GIVE_UP && at_ease(cpu, now))
+		said = TN_VERDICT_NONE;
 
 	/*
 	 * The budget of this period is used up and the next one's is being eaten

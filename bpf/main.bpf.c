@@ -47,6 +47,7 @@ UEI_DEFINE(uei);
 
 #include "state.bpf.h"
 #include "pressure.bpf.h"
+#include "load.bpf.h"
 #include "params.bpf.h"
 #include "board.bpf.h"
 #include "job.bpf.h"
@@ -191,15 +192,26 @@ void BPF_STRUCT_OPS(temponet_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 
+	if (is_agent(p)) {
+		if (enq_flags & SCX_ENQ_WAKEUP)
+			agent_woken_at = now;
+		agent_yielded = false;
+	}
 	if (is_agent(p) && agent_may_cut_in(now)) {
 		/* It pushes others aside when it wakes up. When a kernel thread pushed
 		 * it aside it is next; if it pushed then, it would push itself. */
-		u64 how = enq_flags & SCX_ENQ_WAKEUP ? SCX_ENQ_PREEMPT : SCX_ENQ_HEAD;
+		bool wakes = enq_flags & SCX_ENQ_WAKEUP;
+		u64 how = wakes ? SCX_ENQ_PREEMPT : SCX_ENQ_HEAD;
 
-		this_stats()->dispatches[TN_SRC_SELF]++;
-		tctx->cut_in = true;
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, TN_SLICE_JOB, enq_flags | how);
-		return;
+		agent_yielded = agent_yields(now) &&
+				((wakes && cpu_ctx(cpu)->brief) || brief_first(dom_of(cpu)) ||
+				 brief_first(cpu_lane(cpu)));
+		if (!agent_yielded) {
+			this_stats()->dispatches[TN_SRC_SELF]++;
+			tctx->cut_in = true;
+			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, TN_SLICE_JOB, enq_flags | how);
+			return;
+		}
 	}
 
 	if (pinned(p))
@@ -243,6 +255,9 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 	tier = tctx->run_tier;
 	cpuc->looked_again = false;
 	cpuc->urgency = tctx->cut_in ? URGENCY_NEVER : urgency(tier, tier_key(tctx, tier, now));
+	cpuc->brief = brief(tctx);
+	if (tctx->cut_in)
+		agent_on = cpu + 1;
 	stats = class_stats(tier);
 	stats->runs++;
 	show(cpu, p, tctx);
@@ -321,6 +336,7 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 		tell_change(p, tctx, cpu, TN_REC_RUNNABLE | TN_REC_RUNNING, now);
 	tier = task_tier(tctx, cpu, now);
 	tctx->run_tier = tier;
+	cpuc->brief = brief(tctx);
 	if (tctx->cut_in && !agent_spent)
 		return;
 	if (tier == TN_BACKGROUND)
@@ -336,7 +352,7 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 	if (deadline != tctx->deadline_at ||
 	    ((tier != TN_DECLARED || !trusted(cpu, now)) && outranked(cpu, dom, cpuc->urgency)) ||
 	    (!turn && bound_due(cpu, dom, now)) || back_due(dom, now) ||
-	    back_due(cpu_lane(cpu), now) ||
+	    back_due(cpu_lane(cpu), now) || yielded_due(cpu, dom, cpuc->brief, now) ||
 	    (tier != TN_DECLARED && scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu)))
 		scx_bpf_task_set_slice(p, 0);
 	else
@@ -351,6 +367,8 @@ void BPF_STRUCT_OPS(temponet_stopping, struct task_struct *p, bool runnable)
 		return;
 	account(p, tctx);
 	tctx->on_cpu = false;
+	if (tctx->cut_in)
+		agent_on = 0;
 	tctx->cut_in = false;
 	if (runnable) {
 		if (concerns_agent(tctx))
@@ -365,7 +383,7 @@ void BPF_STRUCT_OPS(temponet_stopping, struct task_struct *p, bool runnable)
 	note_stuck(p, tctx, tctx->slept_at);
 	if (!tctx->stuck)
 		note_end(tctx, tctx->slept_at);
-	tell_change(p, tctx, tctx->cpu, 0, tctx->slept_at);
+	tell_end(p, tctx, tctx->slept_at);
 }
 
 /* The idle loop has nothing to lose. */
@@ -379,6 +397,7 @@ void BPF_STRUCT_OPS(temponet_update_idle, s32 cpu, bool idle)
 	if (!idle)
 		return;
 	cpuc->urgency = URGENCY_IDLE;
+	cpuc->brief = false;
 	cpu_views[bounded(cpu, TN_MAX_CPUS)].pid = 0;
 	/* Who was queued since it looked saw a busy CPU. Once per idle time: what
 	 * cannot come here after all would keep it looking. */
@@ -436,6 +455,7 @@ void BPF_STRUCT_OPS(temponet_disable, struct task_struct *p)
 		return;
 	leave_queue(tctx);
 	unweigh_hog(p, tctx);
+	claim_load(tctx, false);
 	note_unstuck(tctx);
 	tctx->queued_at = 0;
 	tell_change(p, tctx, tctx->cpu, TN_REC_EXITED, scx_bpf_now());

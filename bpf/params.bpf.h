@@ -37,6 +37,7 @@ static void declare(struct task_ctx *tctx, const struct temponet_hint *hint)
 	tctx->rel_deadline_ns = hint->deadline_ns;
 	tctx->period_ns = hint->period_ns;
 	tctx->criticality = hint->criticality;
+	claim_load(tctx, true);
 }
 
 /* Rules go by the unified hierarchy, whether or not it has the cpu controller. */
@@ -203,6 +204,7 @@ static void infer(const struct task_struct *p, struct task_ctx *tctx)
 	estimate(p, tctx);
 	if (tctx->rule_background)
 		tctx->base = TN_BACKGROUND;
+	claim_load(tctx, false);
 }
 
 /* Look its hint and rule up again. Returns whether either declares a deadline. */

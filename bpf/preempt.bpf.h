@@ -45,7 +45,19 @@ static s32 scan_for_victim(const struct task_struct *p, u32 start, u32 len, u64 
 	return victim;
 }
 
-static __always_inline s32 find_victim(const struct task_struct *p, s32 cpu, u32 tier, u64 urg, bool sync,
+/* Where the agent lets a brief job pass. */
+static s32 agent_for_brief(struct task_struct *p, u64 now)
+{
+	u32 on = agent_on;
+	struct task_ctx *tctx;
+
+	if (!on || !agent_yields(now) || !bpf_cpumask_test_cpu(on - 1, p->cpus_ptr))
+		return -1;
+	tctx = task_ctx(p);
+	return tctx && brief(tctx) ? on - 1 : -1;
+}
+
+static __always_inline s32 find_victim(struct task_struct *p, s32 cpu, u32 tier, u64 urg, bool sync,
 		       u64 now)
 {
 	u32 dom = dom_of(cpu);
@@ -75,7 +87,7 @@ static __always_inline s32 find_victim(const struct task_struct *p, s32 cpu, u32
 			       -1;
 	if (victim < 0 && nr_doms > 1 && !pinned(p))
 		victim = scan_for_victim(p, 0, nr_cpus, &worst);
-	return victim;
+	return victim >= 0 ? victim : agent_for_brief(p, now);
 }
 
 /* Where a task disturbs least. */

@@ -145,6 +145,23 @@ static u64 head_key(u32 queue, s32 cpu)
 	return first_key(queue, cpu);
 }
 
+/* Is a brief job the first to be served by deadline? */
+static bool brief_first(u32 lane_id)
+{
+	u32 queue = queue_id(lane_id, TN_DECLARED);
+	struct task_struct *p;
+	struct task_ctx *tctx;
+
+	if (!*queue_len(queue))
+		return false;
+	p = __COMPAT_scx_bpf_dsq_peek(queue);
+	/* Counted, and not there yet: it may be one. */
+	if (!p)
+		return true;
+	tctx = task_ctx(p);
+	return tctx && brief(tctx);
+}
+
 static u64 tier_slice(u32 tier)
 {
 	return tier <= TN_INFERRED ? TN_SLICE_JOB : TN_SLICE_BACKGROUND;

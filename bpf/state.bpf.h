@@ -71,6 +71,7 @@ struct task_ctx {
 	u64 rel_deadline_ns;
 	u64 period_ns;
 	u64 params_at;
+	u64 claim; /* what load.bpf.h counts it for */
 	/* The name and cgroup that the rules were last matched against. */
 	u64 comm[2];
 	u64 matched_cgroup;
@@ -151,6 +152,7 @@ enum turn {
 
 struct cpu_ctx {
 	u64 urgency; /* of what it runs */
+	bool brief; /* that is a brief job, see TN_BRIEF_DEADLINE */
 	u64 hog_since; /* when it began to run a task of the lower tiers */
 	u8 bound_turn; /* enum turn: the next task runs on behalf of the bound */
 	bool helped; /* the last such turn was for one who is stuck */

@@ -16,6 +16,8 @@ const volatile u32 lose_permille;
 
 static u64 tell_until;
 static u64 rang_at;
+/* A brief job was released: the bell would delay it, so it is rung when one has ended. */
+static bool bell_owed;
 
 /* It is told of tasks with declared deadlines, and once when one has none any more. */
 static bool concerns_agent(const struct task_ctx *tctx)
@@ -106,7 +108,22 @@ static __always_inline void tell_contention(struct task_struct *p, struct task_c
 	if (!time_before(now, tell_until))
 		flags |= TN_REC_FIRST;
 	tell_until = now + TN_TELL_FOR;
+	if (news && brief(tctx)) {
+		bell_owed = true;
+		news = false;
+	}
 	tell(p, tctx, cpu, flags, news, now);
+}
+
+/* It sleeps. */
+static __always_inline void tell_end(struct task_struct *p, struct task_ctx *tctx, u64 now)
+{
+	bool bell = bell_owed;
+
+	if (!telling(tctx, now))
+		return;
+	bell_owed = false;
+	tell(p, tctx, tctx->cpu, 0, bell, now);
 }
 
 /* The kernel's truth about all of them, for an agent that lost the thread. */

@@ -33,6 +33,7 @@ ROWS = {
     "two-cpus": cases.EVERYBODY,
     "throughput": "eevdf,edf,distilled,temponet",
     "latency": "eevdf,edf,distilled,temponet",
+    "latency-overload": "eevdf,edf,distilled,temponet",
 }
 # The promise is about a machine with one CPU: a second one shares its clock.
 CPUS = {"one-cpu": 1}
@@ -45,7 +46,7 @@ def suite():
     """The cases in the order of the promises."""
     names = ["one-cpu", "two-cpus"]
     names += [name for name in cases.CASES if name.startswith("overload-")]
-    return names + ["crowd-64", "crowd-200", "slowed", "latency", "throughput", SURVIVAL]
+    return names + ["crowd-64", "crowd-200", "slowed", "latency", "latency-overload", "throughput", SURVIVAL]
 
 
 def parse_arguments(arguments):

@@ -14,7 +14,9 @@ cases:
   crowd-64, -200    so many tasks on four vCPUs, 1.25 times their capacity
   slowed            overload-1-1.25-8 with inference 1, 10 and 100 times slower
   throughput        context switches per second (stress-ng) and messages (hackbench)
-  latency           wake-up latency of SCHED_OTHER threads (cyclictest) under full load"""
+  latency           wake-up latency of two SCHED_OTHER threads (cyclictest) that meet on
+                    one CPU, beside a hog
+  latency-overload  of one beside eight rt-app tasks at 1.25 times the CPU's capacity"""
 
 PEERS = "scx_bpfland,scx_rustland,scx_flash"
 EVERYBODY = f"eevdf,fifo-rm,deadline,{PEERS},edf,distilled,temponet,temponet-native"
@@ -66,6 +68,7 @@ CASES = {
     "throughput": Case("throughput", "eevdf,scx_bpfland,edf", 3),
     # On one vCPU: several take turns on one clock, and who wakes up in whose turn is chance.
     "latency": Case("latency", "eevdf,scx_bpfland,edf", 8, cpus=1),
+    "latency-overload": Case("latency", "eevdf,scx_bpfland,edf", 8, cpus=1, tasks=overload(1, 1.25, 8).tasks, stretch=1),
 }
 for cpus in (1, 2):
     for load in (1.25, 1.5):

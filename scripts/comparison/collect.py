@@ -82,7 +82,7 @@ def collect_latency(options, folder):
             if sum(threads):
                 counts[latency] = sum(threads)
     worst = max(int(n) for n in re.search(r"Max Latencies: ([0-9 ]+)", text).group(1).split())
-    return {"counts": sorted(counts.items()), "max_us": worst}
+    return {"counts": sorted(counts.items()), "max_us": worst, "stats": read_stats(folder / "stats")}
 
 
 def collect(options, repeats, out):
@@ -176,7 +176,7 @@ def row_latency(options, records):
             if seen * 100 >= total * share:
                 row[label] = latency
                 break
-    return row
+    return row | agent_figures(records)
 
 
 def rows(options, records):

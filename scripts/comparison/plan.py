@@ -39,6 +39,10 @@ def stretch(options):
     return options.stretch or (1 if options.pin and not options.hogs else 1.3 * options.cpus)
 
 
+def hints(options, runtimes_us):
+    return [f"{workload.thread_name(i, t)}:{runtimes_us[i]}:{t.period_us}:{t.period_us}" for i, t in enumerate(options.tasks)]
+
+
 def rt_call(options, name, repeat, folder):
     scheduler, run = scheduler_named(name), run_name(name, repeat)
     cpus = 1 if options.pin else options.cpus
@@ -51,16 +55,15 @@ def rt_call(options, name, repeat, folder):
         options.tasks, scheduler.policy, delay * 1_000_000, options.seconds + 1, offsets_us(options, repeat), runtimes_us
     )
     (folder / f"{run}.json").write_text(text)
-    launch, hints = scheduler.launch, []
+    launch, declared = scheduler.launch, []
     if scheduler.declares and options.by_rule:
         (folder / "rules.toml").write_text(workload.rules_file(options.tasks, runtimes_us))
         launch += " --rules /plan/rules.toml"
     elif scheduler.declares:
-        for i, task in enumerate(options.tasks):
-            hints.append(f"{workload.thread_name(i, task)}:{runtimes_us[i]}:{task.period_us}:{task.period_us}")
+        declared = hints(options, runtimes_us)
     mask = str(options.cpus - 1) if options.pin else f"0-{options.cpus - 1}"
     admission = "forced" if scheduler.forced else "default"
-    return ["run", "rt", run, launch, f"/plan/{run}.json", mask, admission, str(options.hogs), str(delay), *hints]
+    return ["run", "rt", run, launch, f"/plan/{run}.json", mask, admission, str(options.hogs), str(delay), *declared]
 
 
 # No multiple of a tick: an icount guest is so regular that whoever wakes up in step with ticks
@@ -75,13 +78,30 @@ def call(options, name, repeat, folder):
     line = ["run", options.kind, run_name(name, repeat), scheduler.launch]
     if options.kind == "throughput":
         return line + [str(options.cpus), str(options.seconds)]
-    line += [str(options.cpus), str(options.cpus), str(options.seconds), str(WAKE_EVERY_US)]
-    return line + ([f"200:1000:{WAKE_EVERY_US}"] if scheduler.declares else [])
+    return line + latency_call(options, name, repeat, folder)
+
+
+def latency_call(options, name, repeat, folder):
+    """Threads that meet on each CPU beside a hog, or one each beside rt-app's jobs."""
+    scheduler, busy = scheduler_named(name), bool(options.tasks)
+    threads, hogs = (options.cpus, 0) if busy else (2 * options.cpus, options.cpus)
+    line = [str(threads), str(hogs), str(options.seconds), str(WAKE_EVERY_US)]
+    line += [f"200:1000:{WAKE_EVERY_US}" if scheduler.declares else ""]
+    if not busy:
+        return line
+    file, delay = f"{run_name(name, repeat)}.json", delay_s(options)
+    runtimes_us = workload.declared_runtimes_us(options.tasks, stretch(options))
+    # They begin before cyclictest does, and end after it.
+    text = workload.rtapp_file(
+        options.tasks, scheduler.policy, delay * 1_000_000, options.seconds + 3, offsets_us(options, repeat), runtimes_us
+    )
+    (folder / file).write_text(text)
+    return line + [f"/plan/{file}", str(delay)] + (hints(options, runtimes_us) if scheduler.declares else [])
 
 
 def write_plan(options, repeats, folder):
     lines = [". /plan/measure.sh"]
-    if options.kind == "rt":
+    if options.tasks:
         lines.append("calibrate")
     for repeat in repeats:
         lines += [shlex.join(call(options, name, repeat, folder)) for name in options.schedulers]

@@ -33,6 +33,8 @@ COLUMNS = {
         ("p50_us", "p50 µs", "d"),
         ("p99_us", "p99 µs", "d"),
         ("max_us", "max µs", "d"),
+        ("decisions_per_s", "decisions/s", ".0f"),
+        ("agent_cpu", "agent's CPU", ".1%"),
     ],
 }
 

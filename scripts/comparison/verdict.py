@@ -116,7 +116,7 @@ def cost(name, finished):
     ours, edf = finished.row(AGENT), finished.row("edf")
     if not ours or not edf:
         return [line(name, "within 5 % of edf", None, "temponet or edf was not run")]
-    if name == "latency":
+    if name.startswith("latency"):
         figures = [("mean_us", "mean wake-up latency", "µs", 1, 1), ("p99_us", "99th percentile", "µs", 1, 1)]
     else:
         figures = [("switches_per_s", "context switches", "/s", -1, 0), ("hackbench_s", "hackbench", "s", 1, 0)]

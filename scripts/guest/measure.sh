@@ -110,31 +110,46 @@ stop_stats() {
     wait "$stats_pid" || true
 }
 
+# start_rtapp OUT WORKLOAD LAUNCHER... -- [NAME:RUNTIME:DEADLINE:PERIOD]...: rt-app as
+# $rtapp since $started; the named of its threads have hints (microseconds).
+start_rtapp() {
+    local out=$1 workload=$2 launcher=() hint name runtime deadline period
+    shift 2
+    while [[ $1 != -- ]]; do launcher+=("$1"); shift; done
+    shift
+    sed "s/@CALIBRATION@/$calibration/; s|@LOGDIR@|$out|" "$workload" >/tmp/workload.json
+    started=$(now)
+    "${launcher[@]}" rt-app /tmp/workload.json >"$out/rt-app.txt" 2>&1 &
+    rtapp=$!
+    for hint in "$@"; do
+        IFS=: read -r name runtime deadline period <<<"$hint"
+        wait_for 5 has_thread_called "$rtapp" "$name" || fail "rt-app started no thread $name"
+        declare_hint "$(thread_called "$rtapp" "$name")" "$runtime" "$deadline" "$period"
+    done
+}
+
+# Its threads sleep for so many seconds; until that is over.
+await_rtapp() {
+    awk -v from="$started" -v now="$(now)" -v delay="$1" 'BEGIN { exit !(now - from < delay) }' || fail "the start took longer than $1 s"
+    sleep_until "$started" "$1"
+}
+
 # rt OUT WORKLOAD CPUS ADMISSION HOGS DELAY [NAME:RUNTIME:DEADLINE:PERIOD]...:
 # rt-app on the given CPUs beside the given hogs. Its threads sleep for DELAY
 # seconds first, and in that time the named ones get hints (microseconds).
 # ADMISSION is that of SCHED_DEADLINE: default or forced. Where the kernel does
 # not admit the set, OUT/refused is all there is.
 rt() {
-    local out=$1 workload=$2 cpus=$3 admission=$4 hogs=$5 delay=$6 hint started launcher=(taskset -c "$3") status=0
+    local out=$1 workload=$2 cpus=$3 admission=$4 hogs=$5 delay=$6 started rtapp launcher=(taskset -c "$3") status=0
     shift 6
     if [[ $admission == forced ]]; then
         sysctl -q -w kernel.sched_rt_runtime_us=-1
     elif grep -q SCHED_DEADLINE "$workload" && [[ $cpus != 0-* ]]; then
         launcher=(on_own_cpus "$cpus")
     fi
-    sed "s/@CALIBRATION@/$calibration/; s|@LOGDIR@|$out|" "$workload" >/tmp/workload.json
-    started=$(now)
-    "${launcher[@]}" rt-app /tmp/workload.json >"$out/rt-app.txt" 2>&1 &
-    local rtapp=$!
-    for hint in "$@"; do
-        IFS=: read -r name runtime deadline period <<<"$hint"
-        wait_for 5 has_thread_called "$rtapp" "$name" || fail "rt-app started no thread $name"
-        declare_hint "$(thread_called "$rtapp" "$name")" "$runtime" "$deadline" "$period"
-    done
+    start_rtapp "$out" "$workload" "${launcher[@]}" -- "$@"
     start_hogs "$hogs"
-    awk -v from="$started" -v now="$(now)" -v delay="$delay" 'BEGIN { exit !(now - from < delay) }' || fail "the start took longer than $delay s"
-    sleep_until "$started" "$delay"
+    await_rtapp "$delay"
     local cpu_before time_before
     cpu_before=$(hogs_cpu) time_before=$(now)
     # They come when the jobs that count are over, a second before rt-app ends.
@@ -159,14 +174,20 @@ throughput() {
     hackbench -g 2 -f 10 -l "$((300 * seconds))" >"$out/hackbench" 2>&1 || fail "hackbench: $(tail -n 2 "$out/hackbench")"
 }
 
-# latency OUT THREADS HOGS SECONDS INTERVAL [RUNTIME:DEADLINE:PERIOD]: cyclictest's
-# histogram of wake-up latencies of SCHED_OTHER threads beside hogs. They do not
-# wake up in step with each other.
+# latency OUT THREADS HOGS SECONDS INTERVAL HINT [WORKLOAD DELAY NAME:RUNTIME:DEADLINE:PERIOD...]:
+# cyclictest's histogram of wake-up latencies of SCHED_OTHER threads, which do not wake up in
+# step with each other, beside hogs or the jobs of rt-app. HINT is theirs, or empty:
+# RUNTIME:DEADLINE:PERIOD.
 latency() {
-    local out=$1 threads=$2 hogs=$3 seconds=$4 interval=$5 hint=${6:-} tid runtime deadline period
+    local out=$1 threads=$2 hogs=$3 seconds=$4 interval=$5 hint=$6 workload=${7:-} delay=${8:-0}
+    local tid runtime deadline period started rtapp cyclictest
+    if [[ -n $workload ]]; then
+        start_rtapp "$out" "$workload" -- "${@:9}"
+        await_rtapp "$delay"
+    fi
     cyclictest --quiet --policy=other --threads="$threads" --interval="$interval" --distance=29 \
         --duration="$seconds" --histogram=200000 >"$out/cyclictest" 2>&1 &
-    local cyclictest=$!
+    cyclictest=$!
     # Time for its threads to be there; the same for those without hints.
     sleep 0.3
     if [[ -n $hint ]]; then
@@ -177,6 +198,9 @@ latency() {
         done
     fi
     start_hogs "$hogs"
+    start_stats "$out/stats" "$((seconds - 2))"
     wait "$cyclictest" || fail "cyclictest ended with status $?: $(tail -n 3 "$out/cyclictest")"
+    stop_stats
     stop_hogs
+    if [[ -n $workload ]]; then wait "$rtapp" || fail "rt-app ended with status $?: $(tail -n 3 "$out/rt-app.txt")"; fi
 }

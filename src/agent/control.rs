@@ -19,28 +19,20 @@ use super::gauges::{Endangered, Gauges, ENDANGERED};
 use super::intake::{Inbox, Truth};
 use super::mirror::Mirror;
 use super::misbehave::{Garbage, Misbehaviour};
+use super::pace::{Pace, LEAST_INTERVAL, MOST_INTERVAL};
 use super::record::Record;
 use super::thread::{event_fd, monotonic, page_faults, thread_cpu, touch_stack, wait};
 use crate::policy::CpuMask;
 
 const MS: i64 = 1_000_000;
-/// No decision follows another sooner.
-const LEAST_INTERVAL: i64 = MS;
-/// With jobs waiting, none follows later, whatever the budget: verdicts would expire.
-const MOST_INTERVAL: i64 = 400 * MS;
 /// Where several CPUs compete for jobs, time alone is a reason to look again.
 const LOOK_AGAIN: i64 = 4 * MS;
-/// What was said of tasks stands for so long.
+/// What was said of tasks stands for so long, or until it is said again; the BPF half believes
+/// nothing that is to stand for longer.
 const VERDICT_FOR: i64 = 1500 * MS;
+const VERDICT_MOST: i64 = 1900 * MS;
 /// And a decision for a CPU for at most so long.
 const DECISION_FOR: i64 = 50 * MS;
-/// What it decides about needs the CPUs too: of what those tasks leave, it takes
-/// no more than this part, but always a little. As long as not all of them were seen at
-/// work it takes what it may: who is kept then is soon found out to be wrong.
-const OF_SPARE: f64 = 0.1;
-const LEAST_SHARE: f64 = 0.001;
-/// A round that takes this long is dear.
-const DEAR: i64 = 5 * MS;
 /// Resynchronisations are at least so far apart.
 const RESYNC_EVERY: i64 = 20 * MS;
 /// Faults are asked for once in so many rounds: that is a call into the kernel.
@@ -93,10 +85,8 @@ impl Agent {
                     mirror: Mirror::new(),
                     truth: Truth::new(senses.truth),
                     board: senses.board,
-                    rounds: Rounds {
-                        share: settings.budget,
-                        ..Rounds::default()
-                    },
+                    rounds: Rounds::default(),
+                    pace: Pace::new(settings.budget),
                     settings,
                     gauges,
                     new_brains,
@@ -154,8 +144,9 @@ struct Rounds {
     resync_wanted: bool,
     resynced_at: i64,
     decided_at: i64,
-    /// Running means of what a round and a decision take.
-    cost_ns: i64,
+    /// In this round.
+    decided: bool,
+    /// Running mean of what a decision takes.
     decision_ns: i64,
     /// Jobs wait, so there will be something to decide.
     contended: bool,
@@ -163,8 +154,6 @@ struct Rounds {
     allocations: u64,
     faults: u64,
     said: usize,
-    /// Of one CPU, what it may use for now.
-    share: f64,
 }
 
 /// What there is to say of all tasks together.
@@ -178,15 +167,6 @@ struct Judged {
     unseen: bool,
 }
 
-/// The mean of what rounds take after one that took `cost`. Dear ones that come as a surprise
-/// count at once: a few of them spend all that the BPF half lets pass, and then it waits.
-fn mean_cost(mean: i64, cost: i64) -> i64 {
-    match cost > DEAR && cost > 4 * mean {
-        true => cost,
-        false => mean + (cost - mean) / 8,
-    }
-}
-
 struct Control {
     brain: Brain,
     mirror: Mirror,
@@ -196,6 +176,7 @@ struct Control {
     gauges: Arc<Gauges>,
     new_brains: Receiver<Brain>,
     rounds: Rounds,
+    pace: Pace,
     garbage: Garbage,
 }
 
@@ -263,16 +244,10 @@ impl Control {
     /// When to decide again though nothing new was heard. On one CPU a decision
     /// stands until a release, which rings.
     fn look_again(&self) -> i64 {
-        match self.settings.cpus.count() {
+        self.pace.interval().max(match self.settings.cpus.count() {
             0 | 1 => MOST_INTERVAL,
-            _ => self.interval().max(LOOK_AGAIN),
-        }
-    }
-
-    /// Time from one decision to the next that the budget pays for.
-    fn interval(&self) -> i64 {
-        let affordable = self.rounds.cost_ns as f64 / self.rounds.share;
-        (affordable as i64).clamp(LEAST_INTERVAL, MOST_INTERVAL)
+            _ => LOOK_AGAIN,
+        })
     }
 
     fn take_new_brain(&mut self) {
@@ -320,7 +295,7 @@ impl Control {
         let now = monotonic();
         self.board.heartbeat(self.mirror.kernel_time(now) + 1);
         let since = now - self.rounds.decided_at + LEAST_INTERVAL / 4;
-        let heard = self.rounds.heard && since >= self.interval();
+        let heard = self.rounds.heard && since >= self.pace.interval();
         if heard || self.rounds.contended && since >= self.look_again() {
             self.decide(began);
         }
@@ -353,7 +328,8 @@ impl Control {
     }
 
     fn decide(&mut self, began: i64) {
-        let interval = self.interval();
+        self.pace.begin();
+        let interval = self.pace.interval();
         let made = self.mirror.kernel_time(monotonic());
         // It will land when it is made: that is the situation it has to fit.
         let effect = made + self.rounds.decision_ns;
@@ -363,7 +339,7 @@ impl Control {
             .situation(effect, interval.max(LOOK_AGAIN), cpus);
         let hold = situation.hold_ns;
         self.brain.decide(&situation);
-        let until = effect + VERDICT_FOR;
+        let until = effect + (interval + VERDICT_FOR / 3).clamp(VERDICT_FOR, VERDICT_MOST);
         let judged = self.judge(effect, until);
         let decision = self.brain.decision();
 
@@ -397,10 +373,7 @@ impl Control {
         let contended = self.mirror.pending() > cpus.count();
 
         let spare = (cpus.count() as f64 - judged.kept_load).max(0.0);
-        self.rounds.share = match judged.unseen {
-            true => self.settings.budget,
-            false => (spare * OF_SPARE).clamp(LEAST_SHARE, self.settings.budget),
-        };
+        self.pace.leave_room((!judged.unseen).then_some(spare));
         if let Some(took) = self.brain.inference_ns() {
             self.brain.publish_values(&self.board);
             self.board.table_until(until);
@@ -410,16 +383,14 @@ impl Control {
 
         let done = monotonic();
         self.board.heartbeat(self.mirror.kernel_time(done));
-        self.board
-            .ring_after(self.mirror.kernel_time(done + interval));
         Gauges::add(&self.gauges.decisions, 1);
         Gauges::set(&self.gauges.given_up, judged.given_up);
         Gauges::set(&self.gauges.tasks, self.mirror.tasks().len() as u64);
-        Gauges::set(&self.gauges.interval_ns, interval as u64);
         self.gauges.latency.note(done - began);
         self.rounds.decision_ns +=
             (self.mirror.kernel_time(done) - made - self.rounds.decision_ns) / 8;
         self.rounds.decided_at = done;
+        self.rounds.decided = true;
         self.rounds.contended = contended;
         self.rounds.heard = false;
         self.show_endangered(effect);
@@ -487,25 +458,18 @@ impl Control {
     fn account(&mut self, cpu_before: i64) {
         let cost = thread_cpu() - cpu_before;
         Gauges::add(&self.gauges.cpu_ns, cost.max(0) as u64);
-        self.rounds.cost_ns = mean_cost(self.rounds.cost_ns, cost);
+        self.pace.spend(cost);
+        if std::mem::take(&mut self.rounds.decided) {
+            let interval = self.pace.interval();
+            Gauges::set(&self.gauges.interval_ns, interval as u64);
+            let again = self.rounds.decided_at + interval;
+            self.board.ring_after(self.mirror.kernel_time(again));
+        }
         let made = allocations::count() - self.rounds.allocations;
         Gauges::set(&self.gauges.allocations, made);
         if self.rounds.count.is_multiple_of(FAULTS_EVERY) {
             let faults = page_faults() - self.rounds.faults;
             Gauges::set(&self.gauges.page_faults, faults);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn dear_rounds_count_at_once_and_others_little_by_little() {
-        assert_eq!(mean_cost(0, MS), MS / 8);
-        assert_eq!(mean_cost(MS, 6 * MS), 6 * MS);
-        assert_eq!(mean_cost(2 * MS, 6 * MS), 2 * MS + MS / 2);
-        assert_eq!(mean_cost(16 * MS, 0), 14 * MS);
     }
 }

@@ -1,10 +1,7 @@
 #!/bin/bash
-# Runs in the guest: every test of /tests, or the named ones, one after the
-# other, with a verdict line each.
+# Runs in the guest: the named tests of /tests, one after the other, with a verdict
+# line each.
 cd /tests || exit 1
-if (($# == 0)); then
-    for file in *.sh; do [[ $file == lib.sh ]] || set -- "$@" "${file%.sh}"; done
-fi
 for name in "$@"; do
     if [[ ! -f $name.sh ]]; then
         echo "FAIL  $name  (no such test)"
@@ -21,10 +18,11 @@ for name in "$@"; do
         *) echo "FAIL  $name  ($took)" ;;
     esac
     ((status == 0 || status == 77)) || sed 's/^/    /' /tmp/test.log
-    # A test that was killed may have left its scheduler behind.
+    # A test that was killed may have left its scheduler behind; that may be long in
+    # the kernel before it goes.
     killall -q -9 scx_temponet stress-ng rt-app
-    for ((i = 0; i < 100; i++)); do
-        [[ $(cat /sys/kernel/sched_ext/state) == disabled ]] && break
+    for ((i = 0; i < 300; i++)); do
+        [[ $(cat /sys/kernel/sched_ext/state) == disabled && -z $(pidof scx_temponet) ]] && break
         sleep 0.1
     done
 done

@@ -44,8 +44,8 @@ grep -q 'under edf (temponet' /tmp/trace.json || fail "the trace does not name t
 grep -qF "on Linux $(uname -r)" /tmp/trace.json || fail "the trace does not name the kernel"
 
 live interrupted edf 60
-wait_for 30 scx_is enabled || fail "edf was not loaded: $(tail -n 3 /tmp/interrupted.err)"
-wait_for 10 pidof rt-app >/dev/null || fail "rt-app did not start"
+wait_for 120 scx_is enabled || fail "edf was not loaded: $(tail -n 3 /tmp/interrupted.err)"
+wait_for 60 pidof rt-app >/dev/null || fail "rt-app did not start"
 kill -INT "$live"
 ended
 assert_eq "$status" 130 "status after Ctrl-C"
@@ -53,15 +53,15 @@ as_before "after Ctrl-C"
 
 live terminated deadline 60
 is_open() { [[ $(cat /proc/sys/kernel/sched_rt_runtime_us) == -1 ]]; }
-wait_for 30 is_open || fail "admission was not switched off: $(tail -n 3 /tmp/terminated.err)"
+wait_for 120 is_open || fail "admission was not switched off: $(tail -n 3 /tmp/terminated.err)"
 kill -TERM "$live"
 ended
 assert_eq "$status" 130 "status after SIGTERM"
 as_before "after SIGTERM"
 
 live thrown edf 60
-wait_for 30 scx_is enabled || fail "edf was not loaded: $(tail -n 3 /tmp/thrown.err)"
-wait_for 10 pidof rt-app >/dev/null || fail "rt-app did not start"
+wait_for 120 scx_is enabled || fail "edf was not loaded: $(tail -n 3 /tmp/thrown.err)"
+wait_for 60 pidof rt-app >/dev/null || fail "rt-app did not start"
 sleep 4 # its threads have begun
 # The scheduler is the child that was told a policy.
 kill -KILL "$(grep -la -- --policy /proc/[0-9]*/cmdline 2>/dev/null | head -n 1 | cut -d/ -f3)"
