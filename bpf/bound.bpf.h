@@ -88,8 +88,8 @@ __weak int take_oldest(u32 queue, s32 cpu, u64 oldest, u32 whom)
 		tctx = task_ctx(p);
 		if (tctx && whom == WHOM_MATE)
 			tctx->helped_at = stuck_since;
-		if (tctx && whom == WHOM_AGENT)
-			tctx->cut_in = moved && !agent_spent;
+		if (tctx && whom == WHOM_AGENT && moved)
+			tctx->cut_in = !agent_spent;
 		break;
 	}
 	return moved;
@@ -190,6 +190,13 @@ static bool agent_due(s32 cpu, u32 dom, u64 now)
 	       agent_credit(now) >= agent_credit_most() / 2;
 }
 
+/* It may not be in its queue yet, or this CPU none of its own: that it waits is over only
+ * when it runs. Another CPU's clock may have put it there a moment from now. */
+static bool take_waiting_agent(s32 cpu, u32 dom, u64 now)
+{
+	return take_lower(cpu, dom, now + TN_MSEC, WHOM_AGENT);
+}
+
 /* It lets brief jobs pass. Is it the turn of @cpu to go on with it, after what that runs? */
 static bool yielded_due(s32 cpu, u32 dom, bool runs_brief, u64 now)
 {
@@ -203,20 +210,16 @@ static bool take_yielded(s32 cpu, u32 dom, bool runs_brief, u64 now)
 {
 	if (!yielded_due(cpu, dom, runs_brief, now))
 		return false;
-	agent_yielded = false;
-	if (!agent_may_cut_in(now))
+	if (!agent_may_cut_in(now)) {
+		agent_yielded = false;
 		return false;
-	agent_waits_in = 0;
-	return take_lower(cpu, dom, now, WHOM_AGENT);
+	}
+	return take_waiting_agent(cpu, dom, now);
 }
 
-/* Once: it may be gone, or this CPU none of its own. */
 static bool take_agent(s32 cpu, u32 dom, u64 now)
 {
-	if (!agent_due(cpu, dom, now))
-		return false;
-	agent_waits_in = 0;
-	return take_lower(cpu, dom, now, WHOM_AGENT);
+	return agent_due(cpu, dom, now) && take_waiting_agent(cpu, dom, now);
 }
 
 static bool lane_due(u32 lane_id, u64 now, u32 servers)

@@ -135,6 +135,8 @@ s32 BPF_STRUCT_OPS(temponet_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 	if (!tctx)
 		return prev_cpu;
 	now = scx_bpf_now();
+	if (is_agent(p))
+		agent_woken_at = now;
 	if (tctx->sleep != AWAKE)
 		wake_job(p, tctx, now);
 	tctx->run_tier = task_tier(tctx, prev_cpu, now);
@@ -192,18 +194,15 @@ void BPF_STRUCT_OPS(temponet_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 
-	if (is_agent(p)) {
-		if (enq_flags & SCX_ENQ_WAKEUP)
-			agent_woken_at = now;
-		agent_yielded = false;
-	}
+	tctx->cut_in = false;
 	if (is_agent(p) && agent_may_cut_in(now)) {
 		/* It pushes others aside when it wakes up. When a kernel thread pushed
 		 * it aside it is next; if it pushed then, it would push itself. */
 		bool wakes = enq_flags & SCX_ENQ_WAKEUP;
 		u64 how = wakes ? SCX_ENQ_PREEMPT : SCX_ENQ_HEAD;
 
-		agent_yielded = agent_yields(now) &&
+		/* Among the declared nobody would look for it. */
+		agent_yielded = agent_yields(now) && tctx->run_tier != TN_DECLARED &&
 				((wakes && cpu_ctx(cpu)->brief) || brief_first(dom_of(cpu)) ||
 				 brief_first(cpu_lane(cpu)));
 		if (!agent_yielded) {
@@ -256,8 +255,12 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 	cpuc->looked_again = false;
 	cpuc->urgency = tctx->cut_in ? URGENCY_NEVER : urgency(tier, tier_key(tctx, tier, now));
 	cpuc->brief = brief(tctx);
-	if (tctx->cut_in)
-		agent_on = cpu + 1;
+	if (is_agent(p)) {
+		agent_yielded = false;
+		agent_waits_in = 0;
+		if (tctx->cut_in)
+			agent_on = cpu + 1;
+	}
 	stats = class_stats(tier);
 	stats->runs++;
 	show(cpu, p, tctx);
@@ -337,8 +340,13 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 	tier = task_tier(tctx, cpu, now);
 	tctx->run_tier = tier;
 	cpuc->brief = brief(tctx);
-	if (tctx->cut_in && !agent_spent)
+	if (tctx->cut_in && !agent_spent) {
+		/* One that was to push it aside may have been kept. */
+		cpuc->urgency = URGENCY_NEVER;
+		if (agent_yields(now) && (brief_first(dom) || brief_first(cpu_lane(cpu))))
+			scx_bpf_task_set_slice(p, 0);
 		return;
+	}
 	if (tier == TN_BACKGROUND)
 		weigh_hog(p, tctx);
 	if (tier == TN_LATE) {
@@ -367,7 +375,7 @@ void BPF_STRUCT_OPS(temponet_stopping, struct task_struct *p, bool runnable)
 		return;
 	account(p, tctx);
 	tctx->on_cpu = false;
-	if (tctx->cut_in)
+	if (is_agent(p))
 		agent_on = 0;
 	tctx->cut_in = false;
 	if (runnable) {
@@ -456,6 +464,11 @@ void BPF_STRUCT_OPS(temponet_disable, struct task_struct *p)
 	leave_queue(tctx);
 	unweigh_hog(p, tctx);
 	claim_load(tctx, false);
+	tctx->params_at = 0;
+	if (is_agent(p)) {
+		agent_yielded = false;
+		agent_waits_in = 0;
+	}
 	note_unstuck(tctx);
 	tctx->queued_at = 0;
 	tell_change(p, tctx, tctx->cpu, TN_REC_EXITED, scx_bpf_now());

@@ -45,16 +45,32 @@ static s32 scan_for_victim(const struct task_struct *p, u32 start, u32 len, u64 
 	return victim;
 }
 
-/* Where the agent lets a brief job pass. */
-static s32 agent_for_brief(struct task_struct *p, u64 now)
+/* Is there a declared job in a lane for @cpu, and before @urg? */
+static bool declared_before(u32 lane_id, s32 cpu, u64 urg)
 {
-	u32 on = agent_on;
+	u64 key;
+
+	if (!lane(lane_id)->nr[TN_DECLARED])
+		return false;
+	key = head_key(queue_id(lane_id, TN_DECLARED), cpu);
+	return key != NO_KEY && urgency(TN_DECLARED, key) < urg;
+}
+
+static bool outranked_by_declared(s32 cpu, u32 dom, u64 urg)
+{
+	return declared_before(dom, cpu, urg) || declared_before(cpu_lane(cpu), cpu, urg);
+}
+
+/* Where the agent lets a brief job pass, if that is what would run there next. */
+static s32 agent_for_brief(struct task_struct *p, u64 urg, u64 now)
+{
+	s32 cpu = (s32)agent_on - 1;
 	struct task_ctx *tctx;
 
-	if (!on || !agent_yields(now) || !bpf_cpumask_test_cpu(on - 1, p->cpus_ptr))
+	if (cpu < 0 || !agent_yields(now) || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 		return -1;
 	tctx = task_ctx(p);
-	return tctx && brief(tctx) ? on - 1 : -1;
+	return tctx && brief(tctx) && !outranked_by_declared(cpu, dom_of(cpu), urg) ? cpu : -1;
 }
 
 static __always_inline s32 find_victim(struct task_struct *p, s32 cpu, u32 tier, u64 urg, bool sync,
@@ -87,7 +103,7 @@ static __always_inline s32 find_victim(struct task_struct *p, s32 cpu, u32 tier,
 			       -1;
 	if (victim < 0 && nr_doms > 1 && !pinned(p))
 		victim = scan_for_victim(p, 0, nr_cpus, &worst);
-	return victim >= 0 ? victim : agent_for_brief(p, now);
+	return victim >= 0 ? victim : agent_for_brief(p, urg, now);
 }
 
 /* Where a task disturbs least. */
@@ -101,22 +117,6 @@ static s32 least_urgent_cpu(const struct task_struct *p, s32 cpu)
 		return cpu;
 	victim = scan_for_victim(p, dom_start[dom], dom_len[dom], &worst);
 	return victim >= 0 ? victim : cpu;
-}
-
-/* Is there a declared job in a lane for @cpu, and before @urg? */
-static bool declared_before(u32 lane_id, s32 cpu, u64 urg)
-{
-	u64 key;
-
-	if (!lane(lane_id)->nr[TN_DECLARED])
-		return false;
-	key = head_key(queue_id(lane_id, TN_DECLARED), cpu);
-	return key != NO_KEY && urgency(TN_DECLARED, key) < urg;
-}
-
-static bool outranked_by_declared(s32 cpu, u32 dom, u64 urg)
-{
-	return declared_before(dom, cpu, urg) || declared_before(cpu_lane(cpu), cpu, urg);
 }
 
 /* Does anything wait that @cpu should run instead of what has urgency @urg? */

@@ -16,8 +16,8 @@ const volatile u32 lose_permille;
 
 static u64 tell_until;
 static u64 rang_at;
-/* A brief job was released: the bell would delay it, so it is rung when one has ended. */
-static bool bell_owed;
+/* A brief job was released then: the bell would delay it, so it is rung when one has ended. */
+static u64 bell_owed_at;
 
 /* It is told of tasks with declared deadlines, and once when one has none any more. */
 static bool concerns_agent(const struct task_ctx *tctx)
@@ -85,6 +85,9 @@ static __always_inline void tell(struct task_struct *p, struct task_ctx *tctx, s
 		this_stats()->rung++;
 		if (!rung_at)
 			rung_at = now;
+	} else if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > TN_RING_BYTES / 2) {
+		/* Once it is full there is nothing left to ring with. */
+		wake = BPF_RB_FORCE_WAKEUP;
 	}
 	bpf_ringbuf_submit(record, wake);
 }
@@ -108,8 +111,9 @@ static __always_inline void tell_contention(struct task_struct *p, struct task_c
 	if (!time_before(now, tell_until))
 		flags |= TN_REC_FIRST;
 	tell_until = now + TN_TELL_FOR;
-	if (news && brief(tctx)) {
-		bell_owed = true;
+	/* Where they are so far behind that none ends, it is rung after all. */
+	if (news && brief(tctx) && since(now, bell_owed_at ?: now) < TN_AGENT_YIELDS) {
+		bell_owed_at = bell_owed_at ?: now;
 		news = false;
 	}
 	tell(p, tctx, cpu, flags, news, now);
@@ -118,11 +122,12 @@ static __always_inline void tell_contention(struct task_struct *p, struct task_c
 /* It sleeps. */
 static __always_inline void tell_end(struct task_struct *p, struct task_ctx *tctx, u64 now)
 {
-	bool bell = bell_owed;
+	bool bell = bell_owed_at;
 
 	if (!telling(tctx, now))
 		return;
-	bell_owed = false;
+	if (bell)
+		bell_owed_at = 0;
 	tell(p, tctx, tctx->cpu, 0, bell, now);
 }
 

@@ -144,8 +144,10 @@ struct Rounds {
     resync_wanted: bool,
     resynced_at: i64,
     decided_at: i64,
-    /// In this round.
+    /// Ever.
     decided: bool,
+    /// What it had used of a CPU when the last round was over.
+    cpu_ns: i64,
     /// Running mean of what a decision takes.
     decision_ns: i64,
     /// Jobs wait, so there will be something to decide.
@@ -210,8 +212,9 @@ impl Control {
         let ring = builder.build()?;
         while !stop.load(Ordering::Relaxed) {
             wait(ring.epoll_fd(), doorbell, self.patience())?;
-            let began = (monotonic(), thread_cpu());
+            let began = monotonic();
             if self.rounds.count == 0 {
+                self.rounds.cpu_ns = thread_cpu();
                 self.rounds.allocations = allocations::count();
                 self.rounds.faults = page_faults();
             }
@@ -227,8 +230,8 @@ impl Control {
                 }
             };
             drain(self);
-            self.round(began.0, drain);
-            self.account(began.1);
+            self.round(began, drain);
+            self.account();
         }
         Ok(())
     }
@@ -339,7 +342,8 @@ impl Control {
             .situation(effect, interval.max(LOOK_AGAIN), cpus);
         let hold = situation.hold_ns;
         self.brain.decide(&situation);
-        let until = effect + (interval + VERDICT_FOR / 3).clamp(VERDICT_FOR, VERDICT_MOST);
+        let stands = (interval + VERDICT_FOR / 3).max(VERDICT_FOR);
+        let until = (effect + stands).min(made + VERDICT_MOST);
         let judged = self.judge(effect, until);
         let decision = self.brain.decision();
 
@@ -455,11 +459,12 @@ impl Control {
         self.rounds.decided_at = now;
     }
 
-    fn account(&mut self, cpu_before: i64) {
-        let cost = thread_cpu() - cpu_before;
+    fn account(&mut self) {
+        let cpu = thread_cpu();
+        let cost = cpu - std::mem::replace(&mut self.rounds.cpu_ns, cpu);
         Gauges::add(&self.gauges.cpu_ns, cost.max(0) as u64);
         self.pace.spend(cost);
-        if std::mem::take(&mut self.rounds.decided) {
+        if self.rounds.decided {
             let interval = self.pace.interval();
             Gauges::set(&self.gauges.interval_ns, interval as u64);
             let again = self.rounds.decided_at + interval;

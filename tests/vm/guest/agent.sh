@@ -54,6 +54,23 @@ sleep 2
 assert_eq "$(watch 4 | total wakeups)" 0 "wake-ups of the agent on a quiet machine"
 stop_scheduler
 
+# Where all that was declared fits, deadlines are enough: jobs wait for each other, and nobody
+# rings, unless a host held them up for so long that they were late.
+sed 's/12ms/8ms/' /tmp/rules.toml >/tmp/fit.toml
+sed 's/12000/4000/' /tmp/rivals.json >/tmp/fit.json
+start_scheduler --policy temponet --rules /tmp/fit.toml
+rt-app /tmp/fit.json >/tmp/rt-app.txt 2>&1 &
+rivals=$!
+sleep 2
+for _ in 1 2 3 4 5; do
+    seen=$(watch 4)
+    (($(total rung <<<"$seen") > 0)) || break
+done
+assert_ge "$(total met <<<"$seen")" 100 "jobs that met their deadlines in 4 s"
+assert_eq "$(total rung <<<"$seen")" 0 "times the agent was rung for though all fit"
+stop_rivals
+stop_scheduler
+
 # Every third record gets lost: it is noticed and put right.
 start_scheduler --policy temponet --rules /tmp/rules.toml --lose-records 333
 start_rivals
