@@ -26,6 +26,14 @@ static bool agent_wanted(void)
 	return best_level == TN_LEVEL_AGENT;
 }
 
+/* A sign of life since then, and not from a future in which it may be dead. */
+static bool answered(u64 rung, u64 now)
+{
+	u64 at = board.heartbeat_at;
+
+	return time_after(at, rung) && !time_after(at, now + TN_AGENT_LOST);
+}
+
 /* Who has the say now. */
 static u32 current_level(u64 now)
 {
@@ -33,7 +41,7 @@ static u32 current_level(u64 now)
 	u64 rung = rung_at;
 
 	if (agent_wanted() && rung) {
-		if (time_after(board.heartbeat_at, rung)) {
+		if (answered(rung, now)) {
 			rung_at = 0;
 		} else {
 			u64 silence = since(now, rung);
@@ -151,8 +159,9 @@ __weak int note_age(u64 made_at, u64 now)
 static u64 agent_credit_ns = 100 * TN_MSEC;
 static u64 agent_credit_at;
 static bool agent_spent;
-/* The lane it waits in like others, plus one; only until brief jobs have passed. */
+/* The lane it waits in like others, plus one. */
 static u32 agent_waits_in;
+/* It waits there only until brief jobs have passed. */
 static bool agent_yielded;
 /* When it was woken up last, and the CPU that it cut in on, plus one. */
 static u64 agent_woken_at;

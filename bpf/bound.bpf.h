@@ -300,10 +300,17 @@ __weak int serve_bound(s32 cpu, u32 dom, u64 now)
 }
 
 /*
- * The task that was taken runs. A turn that is cut short (by a declared job, the agent,
- * a real-time task) is owed to it, once: the little that it may have done would be all
- * it does for a second.
+ * Who is cut short (by a declared job, the agent, a real-time task, somebody who waited for
+ * longer) waits on since before, until it has had a little: what it did so far would be all
+ * for a second, or for a round of a crowd.
  */
+static void owe_turn(struct task_ctx *tctx)
+{
+	if (!tctx->turn_left)
+		tctx->turn_left = TN_SLICE_BOUND_CROWD;
+}
+
+/* The task that was taken runs. */
 static void begin_turn(struct task_struct *p, struct task_ctx *tctx, s32 cpu)
 {
 	struct cpu_ctx *cpuc = cpu_ctx(cpu);
@@ -311,7 +318,7 @@ static void begin_turn(struct task_struct *p, struct task_ctx *tctx, s32 cpu)
 	bool crowd = waits_per_cpu(cpu, dom) > TN_BOUND_CROWD;
 	u64 slice = crowd ? TN_SLICE_BOUND_CROWD : TN_SLICE_BOUND;
 
-	tctx->turn_left = tctx->turn_left ? 0 : slice;
+	owe_turn(tctx);
 	cpuc->bound_turn = TURN_NONE;
 	cpuc->turn_until = scx_bpf_now() + slice;
 	cpuc->urgency = MIN(cpuc->urgency, URGENCY_TURN);

@@ -280,6 +280,8 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 			/* Who was taken from the middle says nothing of the others. */
 			if (cpuc->bound_turn != TURN_SINGLE)
 				advance_vclock(tctx->vtime, now);
+			/* Who came here without a wait has nothing to wait on since. */
+			owe_turn(tctx);
 			scx_bpf_task_set_slice(p, hog_slice(cpu));
 		}
 	} else if (tctx->placed && !is_cpu_kthread(p) &&

@@ -84,8 +84,8 @@ struct task_ctx {
 	bool cut_in; /* a thread of the agent that was let past the queues */
 	u32 queue; /* 1 + index of the queue it is counted in, 0: none */
 	u64 queued_at;
-	u64 waits_since; /* the same, or before a turn by the bound that was cut short */
-	u64 turn_left; /* of such a turn */
+	u64 waits_since; /* the same, or before a turn that was cut short */
+	u64 turn_left; /* what it may use before it waits anew */
 	u64 accounted_ns; /* its CPU time that our books know of */
 	u64 slept_at; /* when the job ended, unless the task continues it */
 	u64 vtime; /* fair-share clock of a hog */

@@ -30,6 +30,12 @@ static bool telling(const struct task_ctx *tctx, u64 now)
 	return agent_wanted() && concerns_agent(tctx) && time_before(now, tell_until);
 }
 
+/* It will have no more jobs. The kernel says so to us much later: when its last trace goes. */
+static bool exits(const struct task_struct *p)
+{
+	return p->flags & PF_EXITING;
+}
+
 static __always_inline void fill_record(struct temponet_record *record, struct task_struct *p,
 					const struct task_ctx *tctx, s32 cpu, u32 flags, u64 now)
 {
@@ -49,6 +55,7 @@ static __always_inline void fill_record(struct temponet_record *record, struct t
 	record->tgid = p->tgid;
 	record->cpu = cpu;
 	record->flags = flags | (pinned(p) ? TN_REC_PINNED : 0) |
+			(exits(p) ? TN_REC_EXITED : 0) |
 			(tctx->base == TN_DECLARED ? TN_REC_DECLARED : 0);
 	record->criticality = tctx->criticality;
 	record->reserved = 0;
@@ -142,7 +149,7 @@ int tell_all(struct bpf_iter__task *ctx)
 	if (!p)
 		return 0;
 	tctx = task_ctx(p);
-	if (!tctx || tctx->base != TN_DECLARED)
+	if (!tctx || tctx->base != TN_DECLARED || exits(p))
 		return 0;
 	/* Not every kernel lets an iterator read our clock: the other one tells. It is
 	 * read before all else: what changes meanwhile is told with a later time. */

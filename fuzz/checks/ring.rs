@@ -28,7 +28,8 @@ pub fn check(bytes: &[u8]) {
         assert!(jobs <= records.len());
         if round == 0 {
             let truth = &records[records.len() / 2..];
-            mirror.resync(truth, now);
+            mirror.ask_truth(now);
+            mirror.resync(truth);
         }
     }
 }

@@ -62,6 +62,9 @@ impl Scorer for Timed {
 /// Interrupts, the agent and turns by the starvation bound need the rest.
 const KEPT_PERMILLE: u32 = 960;
 
+/// Inferences that get a thread warm.
+const REHEARSED: usize = 8;
+
 pub struct Brain {
     decider: Decider,
     scorer: Timed,
@@ -69,6 +72,7 @@ pub struct Brain {
     distilled: Option<DistilledTable>,
     /// What the table's whole range stands for, in units of Q.
     scale: f32,
+    solo_values: Vec<(Cell, i16)>,
     identity: Identity,
 }
 
@@ -105,9 +109,11 @@ impl Brain {
             tokenizer: model.tokenizer().clone(),
             distilled: model.distilled().cloned(),
             scale: 1.0,
+            solo_values: Vec::new(),
             identity,
         };
         brain.warm_up(cpus)?;
+        brain.solo_values = brain.solo_values();
         Ok(brain)
     }
 
@@ -134,14 +140,21 @@ impl Brain {
         self.decider.keeps_task(task)
     }
 
+    /// A few inferences on the thread that will decide: the first ones there have page faults.
+    pub fn rehearse(&mut self) {
+        let tokens = self.tokenizer.loads()..self.tokenizer.vocabulary();
+        for index in tokens.take(REHEARSED) {
+            self.solo_advantage(index);
+        }
+    }
+
     /// Writes the bins, and a value for every token by itself: what the table says
     /// of tokens that no decision has met yet. `false` where there is no room.
-    pub fn introduce(&mut self, board: &Board) -> bool {
+    pub fn introduce(&self, board: &Board) -> bool {
         if !board.bins(&self.tokenizer) {
             return false;
         }
-        let cells = self.solo_values();
-        for &(cell, value) in &cells {
+        for &(cell, value) in &self.solo_values {
             board.value(cell, value);
             // A model without a rule of its own: what it says of tokens alone.
             board.distilled_value(cell, value);
@@ -180,34 +193,37 @@ impl Brain {
 
     /// Every token's advantage over idle where it is the only one.
     fn solo_values(&mut self) -> Vec<(Cell, i16)> {
-        let mut advantages = Vec::new();
-        for index in self.tokenizer.loads()..self.tokenizer.vocabulary() {
-            let token = self.tokenizer.token_at(index);
-            let Token::Job { doubt: 0, .. } = token else {
-                continue;
-            };
-            let Some((cell, job)) = cell(token).zip(self.job_of(token)) else {
-                continue;
-            };
-            let mut scores = [f32::NAN; 2];
-            let jobs = [job];
-            let situation = alone(&jobs);
-            let mut tokens = Default::default();
-            self.tokenizer.tokenize(&jobs, 0, &mut tokens);
-            let context = Context {
-                situation: &situation,
-                tokenizer: &self.tokenizer,
-                tokens: &tokens,
-                sparsity: crate::policy::SparsePlan::for_tasks(1, false),
-            };
-            self.scorer.scorer.score(&context, &mut scores);
-            advantages.push((cell, scores[1] - scores[0]));
-        }
+        let tokens = self.tokenizer.loads()..self.tokenizer.vocabulary();
+        let advantages: Vec<(Cell, f32)> = tokens
+            .filter_map(|index| self.solo_advantage(index))
+            .collect();
         let largest = advantages.iter().map(|(_, a)| a.abs());
         let largest = largest.filter(|a| a.is_finite()).fold(0.0, f32::max);
         self.scale = if largest > 0.0 { largest } else { 1.0 };
         let quantised = |&(cell, advantage): &(Cell, f32)| (cell, self.quantised(advantage));
         advantages.iter().map(quantised).collect()
+    }
+
+    /// `None` for a token that no job in itself has.
+    fn solo_advantage(&mut self, index: usize) -> Option<(Cell, f32)> {
+        let token = self.tokenizer.token_at(index);
+        let Token::Job { doubt: 0, .. } = token else {
+            return None;
+        };
+        let (cell, job) = cell(token).zip(self.job_of(token))?;
+        let mut scores = [f32::NAN; 2];
+        let jobs = [job];
+        let situation = alone(&jobs);
+        let mut tokens = Default::default();
+        self.tokenizer.tokenize(&jobs, 0, &mut tokens);
+        let context = Context {
+            situation: &situation,
+            tokenizer: &self.tokenizer,
+            tokens: &tokens,
+            sparsity: crate::policy::SparsePlan::for_tasks(1, false),
+        };
+        self.scorer.scorer.score(&context, &mut scores);
+        Some((cell, scores[1] - scores[0]))
     }
 
     /// A job that has this token at time 0.
@@ -324,6 +340,8 @@ fn alone(jobs: &[Job]) -> Situation<'_> {
     }
 }
 
+const NATIVE: &str = "the built-in backend runs the network, on the CPU";
+
 /// The model in the backend that was asked for, or the best there is.
 fn seat(model: &Model, config: &BrainConfig) -> Result<(NetworkScorer, Identity)> {
     let identity = |backend: &str, provider: String| Identity {
@@ -338,12 +356,14 @@ fn seat(model: &Model, config: &BrainConfig) -> Result<(NetworkScorer, Identity)
                 bail!("ONNX Runtime was asked for and is not here (scx_temponet doctor tells more)")
             }
             Err(error) if config.backend == Backend::Ort => return Err(error),
-            Ok(None) => info!("no ONNX Runtime here: the built-in backend runs the network"),
-            Err(error) => warn!("the built-in backend runs the network: {error:#}"),
+            Ok(None) if config.device == Device::Cpu => {
+                info!("no ONNX Runtime here: the built-in backend runs the network")
+            }
+            Ok(None) => warn!("CUDA needs ONNX Runtime, and it is not here: {NATIVE}"),
+            Err(error) => warn!("{NATIVE}: {error:#}"),
         }
-    }
-    if config.device == Device::Cuda {
-        warn!("CUDA needs ONNX Runtime: the CPU runs the network");
+    } else if config.device == Device::Cuda {
+        warn!("CUDA needs ONNX Runtime: {NATIVE}");
     }
     let scorer = NetworkScorer::native(model, Precision::Float);
     Ok((scorer, identity("native", "CPU".into())))

@@ -21,7 +21,7 @@ use super::mirror::Mirror;
 use super::misbehave::{Garbage, Misbehaviour};
 use super::pace::{Pace, LEAST_INTERVAL, MOST_INTERVAL};
 use super::record::Record;
-use super::thread::{event_fd, monotonic, page_faults, thread_cpu, touch_stack, wait};
+use super::thread::{event_fd, lock_memory, monotonic, page_faults, thread_cpu, touch_stack, wait};
 use crate::policy::CpuMask;
 
 const MS: i64 = 1_000_000;
@@ -35,6 +35,10 @@ const VERDICT_MOST: i64 = 1900 * MS;
 const DECISION_FOR: i64 = 50 * MS;
 /// Resynchronisations are at least so far apart.
 const RESYNC_EVERY: i64 = 20 * MS;
+/// How long the old model is waited for when there is a new one.
+const TAKEN_OVER_WITHIN: Duration = Duration::from_secs(2);
+/// For tests: time for the ring to run full.
+const DEAF_FOR: Duration = Duration::from_secs(5);
 /// Faults are asked for once in so many rounds: that is a call into the kernel.
 const FAULTS_EVERY: u64 = 16;
 
@@ -62,6 +66,7 @@ pub struct Agent {
     stop: Arc<AtomicBool>,
     doorbell: Arc<OwnedFd>,
     brains: SyncSender<Brain>,
+    old_brains: Receiver<Brain>,
 }
 
 impl Agent {
@@ -75,6 +80,7 @@ impl Agent {
         let stop = Arc::new(AtomicBool::new(false));
         let doorbell = Arc::new(event_fd().context("cannot make an event descriptor")?);
         let (brains, new_brains) = sync_channel(1);
+        let (retired, old_brains) = sync_channel(1);
         let (ready, is_ready) = sync_channel(1);
         let (stop_there, doorbell_there) = (stop.clone(), doorbell.clone());
         let thread = std::thread::Builder::new()
@@ -90,6 +96,7 @@ impl Agent {
                     settings,
                     gauges,
                     new_brains,
+                    retired,
                     garbage: Garbage::default(),
                 };
                 control.warm_up();
@@ -106,16 +113,22 @@ impl Agent {
             stop,
             doorbell,
             brains,
+            old_brains,
         })
     }
 
-    /// Another model from the next decision on.
+    /// Another model from the next decision on. All that takes time is done here, by a thread
+    /// that nobody waits for.
     pub fn swap(&self, brain: Brain) {
+        lock_memory();
         // A full channel: one is already on its way, and the later is dropped.
         if self.brains.try_send(brain).is_err() {
             warn!("a model is being taken over already: try again");
         }
         self.ring();
+        // A thread that does not answer is not waited for; the old one goes with the next.
+        drop(self.old_brains.recv_timeout(TAKEN_OVER_WITHIN));
+        lock_memory();
     }
 
     fn ring(&self) {
@@ -177,6 +190,7 @@ struct Control {
     settings: Settings,
     gauges: Arc<Gauges>,
     new_brains: Receiver<Brain>,
+    retired: SyncSender<Brain>,
     rounds: Rounds,
     pace: Pace,
     garbage: Garbage,
@@ -184,7 +198,6 @@ struct Control {
 
 impl Control {
     fn warm_up(&mut self) {
-        // On this thread: ONNX Runtime's first runs on another one have page faults.
         self.introduce();
         self.board.sign();
         self.resync(|_| {});
@@ -194,6 +207,7 @@ impl Control {
     }
 
     fn introduce(&mut self) {
+        self.brain.rehearse();
         if !self.brain.introduce(&self.board) {
             warn!("the model has more bins than the BPF half has room for: it decides, but its values are not tabled");
         }
@@ -220,7 +234,7 @@ impl Control {
             }
             self.take_new_brain();
             if self.settings.misbehave == Misbehaviour::Deaf {
-                std::thread::sleep(Duration::from_millis(1500));
+                std::thread::sleep(DEAF_FOR);
             }
             let drain = |control: &mut Control| loop {
                 let read = ring.consume_raw_n(Inbox::ROOM);
@@ -256,8 +270,9 @@ impl Control {
     fn take_new_brain(&mut self) {
         match self.new_brains.try_recv() {
             Ok(brain) => {
-                self.brain = brain;
+                let old = std::mem::replace(&mut self.brain, brain);
                 self.introduce();
+                let _ = self.retired.try_send(old);
                 Gauges::add(&self.gauges.swaps, 1);
                 self.rounds.allocations = allocations::count();
                 self.rounds.faults = page_faults();
@@ -291,7 +306,10 @@ impl Control {
             self.resync(drain);
         }
         match self.settings.misbehave {
-            Misbehaviour::Silence => return,
+            Misbehaviour::Silence => {
+                let later = monotonic() + 3_600_000 * MS;
+                return self.board.heartbeat(self.mirror.kernel_time(later));
+            }
             Misbehaviour::Garbage => return self.misbehave(),
             Misbehaviour::None | Misbehaviour::Deaf => {}
         }
@@ -308,6 +326,7 @@ impl Control {
     fn resync(&mut self, drain: impl Fn(&mut Control)) {
         let since = monotonic();
         self.rounds.resynced_at = since;
+        self.mirror.ask_truth(since);
         if let Err(e) = self.truth.read() {
             warn!("cannot read how the tasks stand: {e}");
             return;
@@ -323,7 +342,7 @@ impl Control {
             }
         }
         self.rounds.resync_wanted = false;
-        let repair = self.mirror.resync(self.truth.records(), since);
+        let repair = self.mirror.resync(self.truth.records());
         Gauges::add(&self.gauges.resyncs, 1);
         let repaired = repair.missing + repair.wrong + repair.ghosts;
         Gauges::add(&self.gauges.repaired, repaired);

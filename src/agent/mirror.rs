@@ -72,6 +72,9 @@ pub struct Mirror {
     place_of: HashMap<u32, usize>,
     clock: Clock,
     overflow: u64,
+    /// When the truth began to be read last (monotonic), and who left since.
+    asked_ns: i64,
+    departed: Vec<Record>,
     jobs: Vec<Job>,
     upcoming: Vec<Upcoming>,
     /// Places of the situation's jobs and upcoming releases.
@@ -92,6 +95,8 @@ impl Mirror {
             place_of: HashMap::with_capacity(2 * MOST_TASKS),
             clock: Clock::default(),
             overflow: 0,
+            asked_ns: 0,
+            departed: Vec::with_capacity(MOST_TASKS),
             jobs: Vec::with_capacity(MOST_TASKS),
             upcoming: Vec::with_capacity(MOST_TASKS),
             job_places: Vec::with_capacity(MOST_TASKS),
@@ -133,35 +138,69 @@ impl Mirror {
             }
         }
         match (known, record.gone) {
-            (Some(place), true) => self.remove(place),
+            (Some(place), true) => {
+                self.remove(place);
+                if self.departed.len() < MOST_TASKS {
+                    self.departed.push(*record);
+                }
+            }
             (None, true) => {}
             (Some(place), false) => self.tasks[place] = Tracked::new(record, at_ns),
             (None, false) => self.add(record, at_ns),
         }
     }
 
-    /// Would [`Mirror::resync`] mend or add a task?
-    pub fn differs(&self, truth: &[Record]) -> bool {
-        truth.iter().filter(|record| !record.gone).any(|record| {
-            let known = self.place_of.get(&record.pid).map(|&at| &self.tasks[at]);
-            known.is_none_or(|known| !known.newer_than(record) && known.disagrees(record))
-        })
+    /// The truth is going to be read, from `now_ns` (monotonic) on.
+    pub fn ask_truth(&mut self, now_ns: i64) {
+        self.asked_ns = now_ns;
+        self.departed.clear();
     }
 
-    /// Puts everything right by the kernel's truth, all declared tasks of which were
-    /// read after the moment `since_ns` (monotonic), and says what was not.
-    pub fn resync(&mut self, truth: &[Record], since_ns: i64) -> Repair {
+    /// Would [`Mirror::resync`] put anything right?
+    pub fn differs(&mut self, truth: &[Record]) -> bool {
+        self.compare(truth, |_, _, _| {}) != Repair::default()
+    }
+
+    /// Puts everything right by the kernel's truth about all declared tasks, and says what
+    /// was not.
+    pub fn resync(&mut self, truth: &[Record]) -> Repair {
+        let repair = self.compare(truth, |mirror, record, place| {
+            let at_ns = mirror.kernel_time(record.monotonic_ns);
+            match place {
+                None => mirror.add(record, at_ns),
+                Some(place) => {
+                    mirror.tasks[place] = Tracked::new(record, at_ns);
+                    mirror.tasks[place].confirmed = true;
+                }
+            }
+        });
+        let mut place = 0;
+        while place < self.tasks.len() {
+            if self.is_ghost(&self.tasks[place]) {
+                self.remove(place);
+            } else {
+                place += 1;
+            }
+        }
+        repair
+    }
+
+    /// `take` is given what the truth knows better, and the place of whom it knows better.
+    fn compare(
+        &mut self,
+        truth: &[Record],
+        take: impl Fn(&mut Mirror, &Record, Option<usize>),
+    ) -> Repair {
         let mut repair = Repair::default();
         for tracked in &mut self.tasks {
             tracked.confirmed = false;
         }
         for record in truth.iter().filter(|record| !record.gone) {
-            let at_ns = self.kernel_time(record.monotonic_ns);
-            match self.place_of.get(&record.pid).copied() {
-                None => {
-                    repair.missing += 1;
-                    self.add(record, at_ns);
-                }
+            let place = self.place_of.get(&record.pid).copied();
+            match place {
+                // One that left while the truth was being read is not missing.
+                None if self.has_left(record) => continue,
+                None => repair.missing += 1,
                 Some(place) => {
                     let tracked = &mut self.tasks[place];
                     tracked.confirmed = true;
@@ -169,24 +208,28 @@ impl Mirror {
                     if tracked.newer_than(record) {
                         continue;
                     }
-                    if tracked.disagrees(record) {
-                        repair.wrong += 1;
-                    }
-                    *tracked = Tracked::new(record, at_ns);
+                    repair.wrong += u64::from(tracked.disagrees(record));
                 }
             }
+            take(self, record, place);
         }
-        let mut place = 0;
-        while place < self.tasks.len() {
-            // One that was heard of while the truth was being read is no ghost.
-            if self.tasks[place].confirmed || self.tasks[place].record.monotonic_ns > since_ns {
-                place += 1;
-            } else {
-                repair.ghosts += 1;
-                self.remove(place);
-            }
-        }
+        let ghosts = self.tasks.iter().filter(|task| self.is_ghost(task));
+        repair.ghosts = ghosts.count() as u64;
         repair
+    }
+
+    fn has_left(&self, record: &Record) -> bool {
+        let mut departed = self.departed.iter();
+        departed.any(|left| {
+            left.pid == record.pid
+                && left.start_time == record.start_time
+                && left.monotonic_ns >= record.monotonic_ns
+        })
+    }
+
+    /// One that was heard of while the truth was being read is none.
+    fn is_ghost(&self, tracked: &Tracked) -> bool {
+        !tracked.confirmed && tracked.record.monotonic_ns <= self.asked_ns
     }
 
     fn add(&mut self, record: &Record, at_ns: i64) {

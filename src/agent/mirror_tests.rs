@@ -56,9 +56,11 @@ fn a_resync_adds_mends_and_removes() {
     heard.at_ns = 60 * MS;
     heard.monotonic_ns = 60 * MS - 100_000;
     mirror.apply(&heard);
-    assert!(mirror.differs(&[later(1), wrong]) && mirror.differs(&[later(5)]));
-    assert!(!mirror.differs(&[later(1)]));
-    let repair = mirror.resync(&[later(1), wrong, later(5)], 45 * MS);
+    mirror.ask_truth(45 * MS);
+    let as_known = [later(1), later(2), later(3)];
+    assert!(!mirror.differs(&as_known));
+    assert!(mirror.differs(&as_known[..2]) && mirror.differs(&[later(1), wrong, later(3)]));
+    let repair = mirror.resync(&[later(1), wrong, later(5)]);
     assert_eq!(
         repair,
         Repair {
@@ -71,7 +73,37 @@ fn a_resync_adds_mends_and_removes() {
     pids.sort_unstable();
     assert_eq!(pids, [1, 2, 4, 5]);
     let again = [later(1), wrong, later(5), later(4)];
-    assert_eq!(mirror.resync(&again, 70 * MS), Repair::default());
+    mirror.ask_truth(70 * MS);
+    assert_eq!(mirror.resync(&again), Repair::default());
+}
+
+/// The truth knew it still, and the ring had its end before the comparison.
+#[test]
+fn one_that_left_while_the_truth_was_read_does_not_come_back() {
+    let mut mirror = Mirror::new();
+    mirror.apply(&record(1));
+    mirror.ask_truth(45 * MS);
+    let truth = Record {
+        at_ns: 0,
+        monotonic_ns: 50 * MS,
+        ..record(1)
+    };
+    let left = Record {
+        at_ns: 51 * MS,
+        monotonic_ns: 51 * MS,
+        gone: true,
+        ..record(1)
+    };
+    mirror.apply(&left);
+    assert_eq!(mirror.resync(&[truth]), Repair::default());
+    assert!(mirror.tasks().is_empty());
+    // Declared once more, it does.
+    let again = Record {
+        monotonic_ns: 52 * MS,
+        ..truth
+    };
+    assert_eq!(mirror.resync(&[again]).missing, 1);
+    assert_eq!(mirror.tasks().len(), 1);
 }
 
 #[test]
@@ -110,9 +142,10 @@ fn truth_from_before_a_record_changes_nothing() {
         job: 9,
         ..record(1)
     };
+    mirror.ask_truth(49 * MS);
     mirror.apply(&told);
     assert!(!mirror.differs(&[truth]));
-    assert_eq!(mirror.resync(&[truth], 49 * MS), Repair::default());
+    assert_eq!(mirror.resync(&[truth]), Repair::default());
     assert_eq!(mirror.tasks()[0].record.job, 9);
 }
 

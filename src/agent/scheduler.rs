@@ -14,7 +14,8 @@ use libbpf_rs::{Link, MapHandle, OpenObject};
 use log::{info, warn};
 use scx_stats::prelude::*;
 use scx_utils::{
-    compat, scx_ops_attach, scx_ops_load, scx_ops_open, uei_exited, uei_report, UserExitInfo,
+    compat, scx_ops_attach, scx_ops_load, scx_ops_open, uei_exited, uei_read, ScxExitKind,
+    UserExitInfo,
 };
 
 use super::agent_stats::{self, AgentTotals};
@@ -28,6 +29,7 @@ use super::machine::Machine;
 use super::misbehave::Misbehaviour;
 use super::rules::{self, Rule};
 use super::stats::{self, Snapshot};
+use super::thread::lock_memory;
 use crate::policy::{CpuId, CpuMask};
 
 /// Who decides whom to run among jobs with deadlines.
@@ -212,7 +214,9 @@ impl<'a> Scheduler<'a> {
         }
         drop(self.link.take());
         drop(self.agent.take());
-        let info = uei_report!(&self.skel, uei)?;
+        let info = uei_read!(&self.skel, uei);
+        let data = self.skel.maps.data_data.as_ref();
+        report(&info, data.map_or(0, |data| data.uei.kind))?;
         Ok(Ended { info })
     }
 
@@ -259,6 +263,16 @@ impl Drop for Scheduler<'_> {
     }
 }
 
+/// Says why it ended: an error where the kernel had a reason to end it.
+fn report(info: &UserExitInfo, kind: i32) -> Result<()> {
+    // It panics where standard error cannot be written to, on a full disk for example.
+    match std::panic::catch_unwind(|| info.report()) {
+        Ok(reported) => reported,
+        Err(_) if kind <= ScxExitKind::UnregKern as i32 => Ok(()),
+        Err(_) => anyhow::bail!("the kernel ended it"),
+    }
+}
+
 /// The agent, ready to be rung for, where the policy has one; else only the table
 /// that the kernel half goes by.
 fn start_agent(
@@ -271,7 +285,7 @@ fn start_agent(
         return Ok(None);
     }
     let board = Board::map(&skel.maps.data_board).context("cannot map the board")?;
-    let mut brain = Brain::open(&config.brain, cpus)?;
+    let brain = Brain::open(&config.brain, cpus)?;
     info!("model {}", brain.identity());
     if config.policy == Policy::Distilled {
         anyhow::ensure!(
@@ -294,22 +308,6 @@ fn start_agent(
     let agent = Agent::start(brain, senses, settings, gauges.clone())?;
     lock_memory();
     Ok(Some(agent))
-}
-
-/// A page fault in the agent could wait for a task that waits for the agent. It is
-/// warm by now and allocates no more; what other threads allocate later need not be
-/// there at once, and making it so would take time from others.
-fn lock_memory() {
-    // Nor may the kernel hold the agent up to make large pages of its memory.
-    // SAFETY: as below.
-    unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
-    // SAFETY: changes how our own memory is kept, nothing else.
-    if unsafe { libc::mlockall(libc::MCL_CURRENT) } != 0 {
-        warn!(
-            "cannot lock the agent's memory ({}): it may be late under memory pressure",
-            std::io::Error::last_os_error()
-        );
-    }
 }
 
 /// While the kernel checks the BPF half, which takes seconds of CPU time, nobody looks after

@@ -4,6 +4,8 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+use log::warn;
+
 /// Has the pages of the stack there that a decision will use.
 #[inline(never)]
 pub fn touch_stack() {
@@ -82,4 +84,20 @@ pub fn page_faults() -> u64 {
         usage.assume_init()
     };
     (usage.ru_minflt + usage.ru_majflt) as u64
+}
+
+/// A page fault in the agent could wait for a task that waits for the agent. It is
+/// warm by now and allocates no more; what other threads allocate later need not be
+/// there at once, and making it so would take time from others.
+pub fn lock_memory() {
+    // Nor may the kernel hold the agent up to make large pages of its memory.
+    // SAFETY: as below.
+    unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
+    // SAFETY: changes how our own memory is kept, nothing else.
+    if unsafe { libc::mlockall(libc::MCL_CURRENT) } != 0 {
+        warn!(
+            "cannot lock the agent's memory ({}): it may be late under memory pressure",
+            io::Error::last_os_error()
+        );
+    }
 }

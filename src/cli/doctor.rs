@@ -32,7 +32,7 @@ pub fn run(args: DoctorArgs) -> ExitCode {
         checks.iter().map(|check| line(check) + "\n").collect()
     };
     if let Err(error) = out::write(&text) {
-        eprintln!("scx_temponet doctor: {error:#}");
+        out::errln!("scx_temponet doctor: {error:#}");
         return ExitCode::FAILURE;
     }
     if can_load {

@@ -155,7 +155,7 @@ pub fn run(args: HintArgs) -> ExitCode {
     match action(&args).and_then(|action| perform(&args, action)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("scx_temponet hint: {}", failure.sentence);
+            out::errln!("scx_temponet hint: {}", failure.sentence);
             ExitCode::from(failure.status)
         }
     }

@@ -16,7 +16,7 @@ use scx_utils::build_id;
 use scx_utils::libbpf_clap_opts::LibbpfOpts;
 
 use super::hint::HintLimitArgs;
-use super::out::outln;
+use super::out::{errln, outln};
 use crate::agent::brain::{Backend, BrainConfig};
 use crate::agent::hint::HintServer;
 use crate::agent::misbehave::Misbehaviour;
@@ -289,7 +289,7 @@ fn reload_on_hangup() {
 }
 
 fn bad_input(error: impl std::fmt::Display) -> ExitCode {
-    eprintln!("scx_temponet: {error}");
+    errln!("scx_temponet: {error}");
     ExitCode::from(2)
 }
 

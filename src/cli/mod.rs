@@ -73,7 +73,7 @@ pub fn run() -> ExitCode {
 /// One sentence for what went wrong.
 fn exit(done: anyhow::Result<ExitCode>, failure: u8) -> ExitCode {
     done.unwrap_or_else(|error| {
-        eprintln!("scx_temponet: {error:#}");
+        out::errln!("scx_temponet: {error:#}");
         ExitCode::from(failure)
     })
 }

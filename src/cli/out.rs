@@ -1,5 +1,5 @@
-//! Standard output. `println!` panics where it cannot write, and a user never sees
-//! a panic.
+//! Standard output and standard error. `println!` and `eprintln!` panic where they cannot
+//! write, and a user never sees a panic.
 
 use std::io::{self, Write};
 
@@ -21,3 +21,12 @@ macro_rules! outln {
     };
 }
 pub(crate) use outln;
+
+/// As `eprintln!`. Where it cannot write there is nobody left to tell.
+macro_rules! errln {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($text)*);
+    }};
+}
+pub(crate) use errln;

@@ -10,6 +10,7 @@ use anyhow::{bail, ensure, Context, Result};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::out;
 use crate::sim::task::TaskSet;
 use crate::train::checkpoint;
 use crate::train::config::{Algo, Config};
@@ -142,7 +143,7 @@ fn train(args: &TrainArgs, trainer: &mut Trainer, stop: &AtomicBool) -> Result<(
     }
     bar.finish_and_clear();
     if let Some(best) = best {
-        eprintln!(
+        out::errln!(
             "{}: {:.2} % of deadlines met on the validation sets (best classics {:.2}, Moore-Hodgson {:.2}, EDF-drop {:.2})",
             args.out.display(),
             best.shielded,
@@ -172,6 +173,6 @@ fn progress(rounds: u32, at: u32) -> ProgressBar {
 fn say(bar: &ProgressBar, curve: &Curve) {
     match bar.is_hidden() {
         false => bar.set_message(curve.last()),
-        true => eprintln!("{}", curve.last()),
+        true => out::errln!("{}", curve.last()),
     }
 }

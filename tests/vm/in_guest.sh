@@ -9,7 +9,7 @@ for name in "$@"; do
     fi
     started=$SECONDS
     status=0
-    timeout -k 5 "${TEST_LIMIT:-180}" bash "$name.sh" >/tmp/test.log 2>&1 </dev/null || status=$?
+    timeout -k 5 "${TEST_LIMIT:-300}" bash "$name.sh" >/tmp/test.log 2>&1 </dev/null || status=$?
     took="$((SECONDS - started)) s"
     case $status in
         0) echo "PASS  $name  ($took)" ;;

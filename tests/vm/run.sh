@@ -1,23 +1,28 @@
 #!/usr/bin/env bash
 # Runs the tests of tests/vm/guest in a guest, one boot per kernel.
 #
-#   tests/vm/run.sh [--kernel V]... [--topology T] [--program P] [TEST]...
+#   tests/vm/run.sh [--kernel V]... [--topology T] [--program P] [--ort] [--without T]... [TEST]...
 #
 #   --kernel V     only this one (default: every kernel we promise)
 #   --topology T   as scripts/vm takes it, e.g. sockets=2,cores=2,threads=2
 #   --program P    the scx_temponet to test (default: the release build)
+#   --ort          with ONNX Runtime in the guest; the built-in backend is tested without
+#   --without T    all but this one; may be given again
 #   TEST           only these, e.g. load
 set -euo pipefail
 . "$(dirname "$0")/../../scripts/lib.sh"
 
-kernels=() topology=2 program=$REPO/target/release/scx_temponet
+kernels=() without=() topology=2 program=$REPO/target/release/scx_temponet
+files=(--add "$REPO/tests/vm/in_guest.sh:/vm/in_guest" --add "$REPO/models/temponet.onnx:/vm/model.onnx")
 while (($#)); do
     case $1 in
         -h | --help) print_manual; exit 0 ;;
-        --kernel | --topology | --program) (($# > 1)) || usage_error "$1 wants a value" ;;&
+        --kernel | --topology | --program | --without) (($# > 1)) || usage_error "$1 wants a value" ;;&
         --kernel) kernels+=("$2"); shift 2 ;;
         --topology) topology=$2; shift 2 ;;
         --program) program=$2; shift 2 ;;
+        --without) without+=("$2"); shift 2 ;;
+        --ort) mapfile -t -O "${#files[@]}" files < <(onnxruntime_in_guest); shift ;;
         -*) usage_error "unknown option: $1" ;;
         *) break ;;
     esac
@@ -27,23 +32,7 @@ done
 
 # Where this machine is a guest itself, its host may keep the CPUs from it; a guest of
 # ours then measures that. What fails meanwhile is tried again, in a calmer moment.
-MOST_STOLEN=20 # percent of the CPU time that was wanted
 ATTEMPTS=3
-cpu_times() { awk '$1 == "cpu" { print $2 + $3 + $4 + $7 + $8 + $9, $9 }' /proc/stat; }
-# stolen_since CPU_TIMES: percent.
-stolen_since() { { printf '%s\n' "$1"; cpu_times; } | awk '{ wanted = $1 - w; stolen = $2 - s; w = $1; s = $2 } END { print int(wanted > 0 ? 100 * stolen / wanted : 0) }'; }
-
-# For five minutes at most.
-await_calm() {
-    local until=$((SECONDS + 300)) before cpu
-    while ((SECONDS < until)); do
-        before=$(cpu_times)
-        for ((cpu = 0; cpu < $(nproc); cpu++)); do timeout 5 bash -c 'while :; do :; done' & done
-        wait || true
-        (($(stolen_since "$before") > MOST_STOLEN)) || return 0
-        sleep 15
-    done
-}
 
 # in_guest KERNEL TEST...: shows verdicts as they come, and leaves verdict[TEST] and
 # stolen[TEST] (percent); the guest's status.
@@ -65,8 +54,8 @@ in_guest() {
         esac
         printf '%s\n' "$line"
     done < <(
-        "$REPO/scripts/vm" --kernel "$kernel" --topology "$topology" --program "$program" --no-fma --timeout 900 \
-            --add "$REPO/tests/vm/in_guest.sh:/vm/in_guest" -- /bin/bash /vm/in_guest "$@" && status=0 || status=$?
+        "$REPO/scripts/vm" --kernel "$kernel" --topology "$topology" --program "$program" --no-fma --timeout "$((120 + 200 * $#))" \
+            "${files[@]}" -- /bin/bash /vm/in_guest "$@" && status=0 || status=$?
         printf 'vm-status %s\n' "$status"
     )
     for test; do [[ -n ${stolen[$test]:-} ]] || stolen[$test]=$(stolen_since "$before"); done
@@ -111,7 +100,10 @@ on_kernel() {
 
 tests=("$@")
 if ((${#tests[@]} == 0)); then
-    for file in "$REPO"/tests/vm/guest/*.sh; do [[ $file == */lib.sh ]] || tests+=("$(basename "$file" .sh)"); done
+    for file in "$REPO"/tests/vm/guest/*.sh; do
+        test=$(basename "$file" .sh)
+        [[ $test == lib* || " ${without[*]} " == *" $test "* ]] || tests+=("$test")
+    done
 fi
 for kernel in "${kernels[@]}"; do
     printf '== kernel %s\n' "$kernel"

@@ -105,7 +105,7 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         Ok(None) => (None, None),
         Err(error) if wants_ort => bail!("ONNX Runtime: {error}"),
         Err(error) => {
-            eprintln!("scx_temponet: measuring without ONNX Runtime: {error}");
+            out::errln!("scx_temponet: measuring without ONNX Runtime: {error}");
             (None, None)
         }
     };

@@ -18,6 +18,7 @@ use ratatui::DefaultTerminal;
 
 use self::scene::Scene;
 use self::source::Source;
+use super::out;
 
 /// Watch a scheduler that is already loaded, full screen.
 ///
@@ -69,7 +70,7 @@ fn print(mut source: Source, interval: Duration) -> Result<()> {
             }
             Err(reason) => {
                 if reason != complaint {
-                    eprintln!("scx_temponet: {reason}");
+                    out::errln!("scx_temponet: {reason}");
                 }
                 complaint = reason;
             }

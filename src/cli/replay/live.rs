@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 
 use super::input::Input;
 use super::{guest, CalibrationArg, ReplayArgs, USUAL_LIVE};
+use crate::cli::out;
 use crate::report::file::write_whole;
 use crate::rtapp::live::{cpus_for, kernel, Collected, Entrant, Plan, Run};
 use crate::rtapp::outcome::{self, Outcome};
@@ -87,7 +88,7 @@ impl Live {
                 let total = entrants.len();
                 let seconds = input.converted.set.horizon_ns as f64 / 1e9;
                 let tell = |what: &str| {
-                    eprintln!("replay: {what} ({total} runs of {seconds} s and a few more each)");
+                    out::errln!("replay: {what} ({total} runs of {seconds} s and a few more each)");
                 };
                 Ok(Live {
                     collected: plan.run(stop, &tell)?,

@@ -164,7 +164,7 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
     }
     match replay(args, &stop) {
         Err(why) if why.is::<Interrupted>() => {
-            eprintln!("scx_temponet: {why}");
+            out::errln!("scx_temponet: {why}");
             Ok(ExitCode::from(INTERRUPTED))
         }
         done => done,
@@ -204,7 +204,7 @@ fn replay(args: &ReplayArgs, stop: &AtomicBool) -> Result<ExitCode> {
     let contest = Contest::new(&names, model, set)?;
     let options = args.machine.options(Semantics::Continue);
     for warning in input.warnings() {
-        eprintln!("warning: {warning}");
+        out::errln!("warning: {warning}");
     }
     if let Some(path) = &args.save {
         set.save(path)?;
@@ -240,7 +240,7 @@ fn outcomes(
     let mut outcomes: Vec<Outcome> = input.recorded().into_iter().collect();
     if let Some(live) = live {
         for note in &live.collected.notes {
-            eprintln!("warning: {note}");
+            out::errln!("warning: {note}");
         }
         outcomes.extend(live.outcomes(input));
         for outcome in &mut simulated {

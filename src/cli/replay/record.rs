@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{ensure, Context, Result};
 
 use crate::agent::recorder::Recorder;
+use crate::cli::out;
 use crate::cli::sim::parse_duration;
 use crate::rtapp::capture::{Book, Recorded, Session};
 use crate::rtapp::live::kernel;
@@ -47,7 +48,7 @@ pub fn run(asked: Ns, out: &Path, json: bool, stop: &AtomicBool) -> Result<()> {
     let mut storage = MaybeUninit::uninit();
     let mut recorder = Recorder::start(None, &mut storage)?;
     let start = recorder.start_ns;
-    eprintln!(
+    out::errln!(
         "recording for {:.1} s; Ctrl-C ends it and keeps what there is",
         asked as f64 / 1e9
     );

@@ -314,7 +314,7 @@ fn write_single_run(args: &SimArgs, set: &TaskSet, entry: &Entry) -> Result<()> 
     sim.run((entry.make)().as_mut());
     if args.timing {
         let took = start.elapsed();
-        eprintln!("{} job-events in {took:?}", sim.tally.job_events);
+        out::errln!("{} job-events in {took:?}", sim.tally.job_events);
     }
     if let Some(path) = &args.trace {
         let title = format!(

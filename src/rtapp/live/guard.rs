@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -66,7 +66,7 @@ impl Drop for Sysctl {
     fn drop(&mut self) {
         if let Err(e) = fs::write(&self.path, &self.before) {
             let path = self.path.display();
-            eprintln!("warning: {path} could not be set back: {e}");
+            let _ = writeln!(io::stderr(), "warning: {path} could not be set back: {e}");
         }
     }
 }

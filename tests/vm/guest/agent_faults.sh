@@ -5,16 +5,19 @@
 BOUND_MS=4000
 
 write_rivals
-# The rivals, and a hog for the rest.
+# Many short jobs of the same tasks: thousands of records a second.
+sed 's/"instance": 4/"instance": 12/; s/"runtime": 12000/"runtime": 400/; s/40000/10000/' /tmp/rivals.json >/tmp/chatter.json
+
+# start_load [WORKLOAD]: the rivals, and a hog for the rest.
 start_load() {
-    rt-app /tmp/rivals.json >/tmp/rt-app.txt 2>&1 &
+    rt-app "${1:-/tmp/rivals.json}" >/tmp/rt-app.txt 2>&1 &
     load=($!)
     nice -n 19 taskset -c 0 bash -c 'while :; do :; done' &
     load+=($!)
 }
 
-# came_to LEVEL: how often the say came to it, from --stats.
-came_to() { grep -o " to $1 [0-9]*" "$SCHEDULER_LOG" | awk '{ sum += $3 } END { print sum + 0 }'; }
+# counted NAME: the sum of a counter, from the lines about the agent.
+counted() { grep -o " $1 [0-9]*" "$SCHEDULER_LOG" | awk '{ sum += $2 } END { print sum + 0 }'; }
 
 # In how many of the seconds shown somebody else than the agent had the say.
 passed_over() { grep -cE '^(q-table|distilled|edf) by' "$SCHEDULER_LOG" || true; }
@@ -34,10 +37,17 @@ check() {
 
 for fault in garbage silence deaf; do
     start_scheduler --policy temponet --rules /tmp/rules.toml --stats 1 --misbehave $fault
-    start_load
-    sleep 8
+    start_load "$(if [[ $fault == deaf ]]; then echo /tmp/chatter.json; else echo /tmp/rivals.json; fi)"
+    sleep 9
     check "$fault"
-    [[ $fault == garbage ]] || assert_ge "$(passed_over)" 1 "$fault: seconds in which the agent was passed over"
+    case $fault in
+        garbage) assert_ge "$(($(counted stale) + $(counted impossible)))" 1 "garbage: decisions that were ignored" ;;
+        deaf)
+            assert_ge "$(counted lost)" 1 "deaf: records for which the ring had no room"
+            assert_ge "$(counted resyncs)" 1 "deaf: times the agent read anew how all tasks stand"
+            ;;&
+        *) assert_ge "$(passed_over)" 1 "$fault: seconds in which the agent was passed over" ;;
+    esac
 done
 
 # Stopped for ten seconds: Q-table, then distilled rule, then deadlines, and back.
@@ -49,8 +59,10 @@ sleep 13
 scx_is enabled || fail "thrown out while the program was stopped"
 kill -CONT "$scheduler_pid"
 sleep 3
-assert_ge "$(came_to edf)" 1 "stopped: times deadlines alone decided"
+for level in q-table distilled edf; do assert_ge "$(came_to $level)" 1 "stopped: times the say came to: $level"; done
 assert_ge "$(came_to agent)" 1 "stopped: times the agent was back"
+assert_ge "$(counted table)" 1 "stopped: dispatches by the Q-table"
+assert_ge "$(counted distilled)" 10 "stopped: dispatches by the distilled rule"
 check "stopped"
 
 # Killed: the kernel's own scheduler takes over, tasks go on.

@@ -13,8 +13,17 @@ skip() { printf 'skipped: %s\n' "$*"; exit 77; }
 
 assert_eq() { [[ $1 == "$2" ]] || fail "${3:-value}: expected '$2', got '$1'"; }
 assert_match() { [[ $1 =~ $2 ]] || fail "${3:-value}: '$1' does not match '$2'"; }
-assert_le() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a <= b) }' || fail "${3:-value}: $1 is more than $2"; }
-assert_ge() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a >= b) }' || fail "${3:-value}: $1 is less than $2"; }
+# An empty value is nobody's: a wrong name, or a command that failed.
+is_number() { [[ $1 =~ ^-?[0-9]+([.][0-9]+)?(e[-+]?[0-9]+)?$ ]]; }
+need_numbers() { is_number "$1" && is_number "$2" || fail "$3: '$1' and '$2' are not both numbers"; }
+assert_le() {
+    need_numbers "$1" "$2" "${3:-value}"
+    awk -v a="$1" -v b="$2" 'BEGIN { exit !(a <= b) }' || fail "${3:-value}: $1 is more than $2"
+}
+assert_ge() {
+    need_numbers "$1" "$2" "${3:-value}"
+    awk -v a="$1" -v b="$2" 'BEGIN { exit !(a >= b) }' || fail "${3:-value}: $1 is less than $2"
+}
 
 # wait_for SECONDS COMMAND...: until it succeeds.
 wait_for() {
@@ -68,7 +77,7 @@ runtime = "12ms"
 period = "40ms"
 TOML
     cat >/tmp/rivals.json <<'JSON'
-{ "global": { "duration": 90, "calibration": 100, "lock_pages": false, "logdir": "/tmp" },
+{ "global": { "duration": 600, "calibration": 100, "lock_pages": false, "logdir": "/tmp" },
   "tasks": { "ctl": { "instance": 4, "loop": -1, "cpus": [0], "runtime": 12000,
     "timer": { "ref": "unique", "period": 40000, "mode": "absolute" } } } }
 JSON
@@ -82,6 +91,9 @@ figure() {
         $1 == class { value = column == "wait_max_ms" ? $at[column] : value + $at[column] }
         END { print value + 0 }' "$SCHEDULER_LOG"
 }
+
+# came_to LEVEL: how often the say came to it, likewise.
+came_to() { grep -o " to $1 [0-9]*" "$SCHEDULER_LOG" | awk '{ sum += $3 } END { print sum + 0 }'; }
 
 # What no test may leave in the kernel's log.
 check_dmesg() {

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 
 start_scheduler --stats 1
-stress-ng --quiet --cpu 2 --switch 1 --timer 1 --timeout 90s &
+stress-ng --quiet --cpu 2 --switch 1 --timer 1 --timeout 600s &
 load=$!
 
 status=0
