@@ -3,13 +3,15 @@
 //! time, and is on time if that ends before its next release. Grid points that it slept
 //! or worked through are misses.
 //!
-//!     sentinel FILE PERIOD_MS WORK_US [map]
+//!     sentinel FILE PERIOD_MS WORK_US [map | together]
 //!
 //! With `map` a thread of it that nobody declares holds the memory map of the process as
-//! often as it gets a CPU, and each of its jobs begins by wanting that map.
+//! often as it gets a CPU, and each of its jobs begins by wanting that map. With `together`
+//! it wakes up at the same moments as all others of its period.
 //!
-//! On SIGTERM it leaves `jobs=`, `missed=`, `worst_us=` (its longest response) and `worst_at_s=`
-//! (when that began, by the monotonic clock) in FILE.
+//! On SIGTERM it leaves `jobs=`, `missed=`, `worst_us=` (its longest response), `worst_at_s=`
+//! (when that began, by the monotonic clock) and `worst_pushed_aside=` (how often it lost the
+//! CPU meanwhile, before it was done) in FILE.
 use anyhow::{Context, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,6 +23,16 @@ fn clock(id: libc::clockid_t) -> i64 {
         let mut time: libc::timespec = std::mem::zeroed();
         libc::clock_gettime(id, &mut time);
         time.tv_sec * 1_000_000_000 + time.tv_nsec
+    }
+}
+
+/// How often this thread lost its CPU without having asked for it.
+fn pushed_aside() -> i64 {
+    // SAFETY: the kernel fills the struct.
+    unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
+        usage.ru_nivcsw
     }
 }
 
@@ -82,18 +94,23 @@ fn main() -> Result<()> {
     // SAFETY: a plain call.
     unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) };
 
-    let wants_the_map = match args.next().as_deref() {
-        None => false,
-        Some("map") => true,
+    let (wants_the_map, together) = match args.next().as_deref() {
+        None => (false, false),
+        Some("map") => (true, false),
+        Some("together") => (false, true),
         Some(other) => anyhow::bail!("{other}?"),
     };
     if wants_the_map {
         std::thread::spawn(hold_the_map);
     }
 
-    let (mut jobs, mut missed, mut worst) = (0, 0, (0, 0));
+    let (mut jobs, mut missed, mut worst) = (0, 0, (0, 0, 0));
     let mut release = clock(libc::CLOCK_MONOTONIC) + period;
+    if together {
+        release -= release % period;
+    }
     while !STOP.load(Ordering::Relaxed) {
+        let before = pushed_aside();
         sleep_until(release);
         if wants_the_map {
             // SAFETY: what was mapped here and nobody has seen.
@@ -102,17 +119,19 @@ fn main() -> Result<()> {
         let enough = clock(libc::CLOCK_THREAD_CPUTIME_ID) + work;
         while clock(libc::CLOCK_THREAD_CPUTIME_ID) < enough {}
         let response = clock(libc::CLOCK_MONOTONIC) - release;
-        worst = worst.max((response, release));
+        worst = worst.max((response, release, pushed_aside() - before));
         let passed = response / period;
         jobs += 1 + passed;
         // A late job, and a release for every whole period more that it took.
         missed += passed;
         release += (passed + 1) * period;
     }
-    let (worst, at) = (worst.0 / 1000, worst.1 / 1_000_000_000);
+    let (worst, at, pushed) = (worst.0 / 1000, worst.1 / 1_000_000_000, worst.2);
     std::fs::write(
         file,
-        format!("jobs={jobs}\nmissed={missed}\nworst_us={worst}\nworst_at_s={at}\n"),
+        format!(
+            "jobs={jobs}\nmissed={missed}\nworst_us={worst}\nworst_at_s={at}\nworst_pushed_aside={pushed}\n"
+        ),
     )?;
     Ok(())
 }

@@ -18,6 +18,18 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// No counter of a run comes near; a difference that went below zero does.
 const IMPOSSIBLE: f64 = (1u64 << 60) as f64;
 
+/// What is counted of the agent; the rest of its figures are true for a moment only.
+const OF_THE_AGENT: [&str; 8] = [
+    "decisions",
+    "inferences",
+    "wakeups",
+    "rung",
+    "ring_drops",
+    "bad_records",
+    "swaps",
+    "swaps_refused",
+];
+
 /// Figures since load, of which the largest counts, and means, which do not add up.
 fn is_maximum(name: &str) -> bool {
     name.ends_with("_max_us")
@@ -46,16 +58,18 @@ impl Totals {
                 self.note(name.clone(), number);
             }
         }
-        for (class, figures) in top
-            .get("classes")
-            .and_then(Value::as_object)
-            .into_iter()
-            .flatten()
-        {
-            for (name, value) in figures.as_object().into_iter().flatten() {
-                if let Some(number) = value.as_f64() {
-                    self.note(format!("{class}_{name}"), number);
+        if let Some(classes) = top.get("classes").and_then(Value::as_object) {
+            for (class, figures) in classes {
+                for (name, value) in figures.as_object().into_iter().flatten() {
+                    if let Some(number) = value.as_f64() {
+                        self.note(format!("{class}_{name}"), number);
+                    }
                 }
+            }
+        }
+        for name in OF_THE_AGENT {
+            if let Some(number) = sample["agent"][name].as_f64() {
+                self.note(format!("agent_{name}"), number);
             }
         }
     }
@@ -78,12 +92,16 @@ impl Totals {
     }
 
     fn lines(&self, started: Instant) -> String {
+        let impossible = match self.impossible.is_empty() {
+            true => "none".into(),
+            false => self.impossible.join(","),
+        };
         let mut text = format!(
             "seconds={:.3}\nsamples={}\nconnections={}\nimpossible={}\n",
             started.elapsed().as_secs_f64(),
             self.samples,
             self.connections,
-            self.impossible.join(",")
+            impossible,
         );
         for (name, value) in &self.values {
             text += &format!("{name}={value:.0}\n");

@@ -32,9 +32,13 @@ for log in tests/rtapp/logs/*.log; do head -n 12 "$log" >"$corpus/rtapp_log/$(ba
 
 cp models/temponet.onnx "$corpus/model/"
 printf '1\0multiset\0name\0\0\0null\0null' >"$corpus/model_metadata/plain"
-# Tokenizer and shape as they stand in the shipped model.
+# Tokenizer, shape and distilled table as they stand in the shipped model.
 metadata() { strings -n 20 models/temponet.onnx | grep -o "{.*\"$1\".*}" | head -n 1; }
 printf '\0\0\0%s\0%s\0null\0null' "$(metadata edges_ns)" "$(metadata width)" >"$corpus/model_metadata/shipped"
+printf '\0\0\0\0\0\0\0%s' "$(metadata scores)" >"$corpus/model_metadata/distilled"
+# Short ones too, of which the fuzzer makes more: the shipped table by default, and one too small.
+printf '\0\0\0\0\0\0\0' >"$corpus/model_metadata/shipped-distilled"
+printf '\0\0\0\0\0\0\0{"slack_bins":37,"work_bins":14,"contexts":1,"seed":1,"scores":[-1,32767]}' >"$corpus/model_metadata/small-table"
 
 # struct temponet_request of include/temponet_hint.h: set, clear, get.
 request() {

@@ -35,7 +35,7 @@ done
 
 # soak KERNEL
 soak() {
-    local folder=$out/$1 status=0 patience=$((minutes * 90 + 300))
+    local folder=$out/$1 status=0 verdict patience=$((minutes * 90 + 300))
     [[ $mode == fast ]] || patience=$((patience * 8))
     rm -rf "$folder"
     mkdir -p "$folder"
@@ -49,7 +49,12 @@ soak() {
     # shellcheck disable=SC2064
     trap "kill $guest 2>/dev/null; exit 143" TERM
     wait $guest || status=$?
-    printf '== kernel %s, %s minutes, policy %s: %s\n' "$1" "$minutes" "$policy" "$( ((status)) && echo FAILED || echo held)"
+    case $status in
+        0) verdict=held ;;
+        75) verdict='FAILED: disturbed by the host' ;;
+        *) verdict=FAILED ;;
+    esac
+    printf '== kernel %s, %s minutes, policy %s: %s\n' "$1" "$minutes" "$policy" "$verdict"
     { cat "$folder/figures" "$folder/memory" 2>/dev/null || true; } | sed 's/^/   /'
     if ((status)); then { tail -n 15 "$folder/log" "$folder/vm" 2>/dev/null || true; } | sed 's/^/   /'; fi
     echo "$status" >"$folder/status"

@@ -1,11 +1,12 @@
 //! The metadata of an otherwise good model: bytes alone hardly ever get past the
 //! framing of protocol buffers, so here the texts are put in with correct lengths.
-//! The input holds up to seven values, separated by NULs, in the order of KEYS.
+//! The input holds up to eight values, separated by NULs, in the order of KEYS;
+//! an empty one stands for the shipped model's.
 
 use scx_temponet::policy::network::{GraphKind, Model};
 use std::sync::OnceLock;
 
-const KEYS: [&str; 7] = [
+const KEYS: [&str; 8] = [
     "temponet.format",
     "temponet.graph",
     "temponet.name",
@@ -13,6 +14,7 @@ const KEYS: [&str; 7] = [
     "temponet.shape",
     "temponet.training",
     "temponet.compliance",
+    "temponet.distilled",
 ];
 /// `metadata_props` of a ModelProto.
 const METADATA: u8 = 14;
@@ -80,8 +82,13 @@ pub fn check(bytes: &[u8]) {
     let mut file = rest.clone();
     let mut given = bytes.split(|byte| *byte == 0);
     for (key, good) in KEYS.iter().zip(good) {
+        let value = given.next();
+        // A file may lack this one, and with it other bins would never be accepted.
+        if value.is_none() && *key == "temponet.distilled" {
+            continue;
+        }
         // What is left out or empty is as it should be.
-        let value = given.next().filter(|v| !v.is_empty()).unwrap_or(good);
+        let value = value.filter(|v| !v.is_empty()).unwrap_or(good);
         let mut entry = Vec::new();
         field(1, key.as_bytes(), &mut entry);
         field(2, value, &mut entry);
@@ -92,5 +99,6 @@ pub fn check(bytes: &[u8]) {
         let again = Model::from_onnx(&model.to_onnx(GraphKind::Multiset));
         let again = again.expect("its own file");
         assert!(again.tokenizer() == model.tokenizer() && again.weights() == model.weights());
+        assert!(again.distilled() == model.distilled());
     }
 }

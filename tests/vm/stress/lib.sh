@@ -24,6 +24,11 @@ WAIT_BOUND_MS=4000
 OPTIONS=()
 # How often the scheduler may be loaded: once, unless the case reloads it.
 LOADS=1
+# A busy host takes the guest's CPUs away; bound and floors give way by what it took. Where
+# it took more than this nothing can be judged, and the case ends with a status of its own.
+MOST_HOST_STALL_MS=1000
+LEAST_HOST_SHARE=0.8
+DISTURBED=75
 # Memory that the agent may gain, and maps may keep, beyond what they had.
 RSS_GROWTH_KB=16384
 MAPS_GROWTH=1.5
@@ -37,7 +42,7 @@ wait_bound_ms() {
 
 # Whether Linux keeps some of each CPU for sched_ext when real-time tasks do not let go.
 keeps_some_for_sched_ext() {
-    mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug
+    [[ -d /sys/kernel/debug/sched ]] || mount -t debugfs debugfs /sys/kernel/debug
     [[ -d /sys/kernel/debug/sched/ext_server ]]
 }
 
@@ -86,15 +91,60 @@ watch_figures() {
     watcher=$!
 }
 
-# for_a_while COMMAND...: runs it for LOAD_S seconds, then sends it away. One that
-# ends by itself before has failed.
-for_a_while() {
-    "$@" &
-    local pid=$!
-    sleep "$LOAD_S"
-    [[ -d /proc/$pid ]] || fail "ended too soon: $*"
-    kill "$pid"
-    reap "$pid"
+# The BPF half wakes the agent only where more is claimed than one CPU surely has. These
+# claim 1.2 of CPU 0 and wake up together, so that there is something to decide; they use
+# a sixth of that, so that all can be on time nevertheless.
+RIVALS=4
+RIVAL_RULES=/tmp/rivals.toml
+rivals=()
+
+# To be called before `begin`.
+expect_rivals() {
+    ln -sf "$(command -v sentinel)" /tmp/rival
+    printf '[[rule]]\ncomm = "rival"\nruntime = "12ms"\nperiod = "40ms"\n' >$RIVAL_RULES
+    OPTIONS+=(--rules $RIVAL_RULES)
+}
+
+start_rivals() {
+    local i
+    for ((i = 0; i < RIVALS; i++)); do
+        taskset -c 0 /tmp/rival "/tmp/rival-$i" 40 2000 together &
+        rivals+=($!)
+    done
+}
+
+# They were there all the time, and worked.
+stop_rivals() {
+    local i
+    need_alive "${rivals[@]}"
+    kill "${rivals[@]}"
+    reap "${rivals[@]}"
+    rivals=()
+    for ((i = 0; i < RIVALS; i++)); do
+        assert_ge "$(done_in_time "/tmp/rival-$i")" 1 "jobs of rival $i that were on time"
+    done
+}
+done_in_time() { awk -F= '{ v[$1] = $2 } END { print v["jobs"] - v["missed"] }' "$1"; }
+
+# With rivals there was something to decide: an agent that slept all the time was not tested.
+check_agent() {
+    [[ $POLICY == temponet && " ${OPTIONS[*]} " == *" $RIVAL_RULES "* ]] || return 0
+    assert_ge "$(total agent_decisions)" 1 "decisions of the agent"
+}
+
+# need_alive PID...: a load that ended by itself was none.
+need_alive() {
+    local pid
+    for pid; do
+        if is_gone "$pid"; then fail "task $pid ended too soon"; fi
+    done
+}
+
+# dismiss PID...: loads that are still there, and go when they are told to.
+dismiss() {
+    need_alive "$@"
+    kill "$@"
+    reap "$@"
 }
 
 # reap PID...: they must end, and soon: a task that cannot is a lost one.
@@ -111,11 +161,21 @@ reap() {
 
 is_gone() { [[ ! -d /proc/$1 || $(cut -d' ' -f3 "/proc/$1/stat" 2>/dev/null) == [ZX] ]]; }
 
+# within SECONDS COMMAND...: its status, or 124 where it had to be ended. The guest's own
+# timeout, busybox's, has the status of the command, which may well be 0 then.
+within() {
+    local limit=$1 status=0 started=$SECONDS
+    shift
+    timeout -k 5 "$limit" "$@" || status=$?
+    ((SECONDS - started < limit)) || status=124
+    return $status
+}
+
 # run_to_end COMMAND...: it must succeed.
 run_to_end() {
     local status=0
-    timeout -k 5 $((LOAD_S * 10 + 120)) "$@" || status=$?
-    ((status != 124 && status != 137)) || fail "never ended: $*"
+    within $((LOAD_S * 10 + 120)) "$@" || status=$?
+    ((status != 124)) || fail "never ended: $*"
     ((status == 0)) || fail "status $status: $*"
 }
 
@@ -131,7 +191,8 @@ spin() {
 }
 
 stop_spinning() {
-    kill -KILL "${spinning[@]}" 2>/dev/null || true
+    need_alive "${spinning[@]}"
+    kill -KILL "${spinning[@]}"
     reap "${spinning[@]}"
     spinning=()
 }
@@ -150,21 +211,48 @@ make_cgroup() {
     echo "$folder"
 }
 
-# run_class CLASS [STRESS-NG OPTION]...: a second of each of its stressors, and what
-# they say does not matter as long as they end: many want hardware that is not there.
+# run_class CLASS [STRESS-NG OPTION]...: a second of each of its stressors. Many want
+# hardware that is not there, so not all need run, but half of the class must, and
+# half of these for their second.
 run_class() {
-    local class=$1 status=0
+    local class=$1
     shift
-    timeout -k 5 800 stress-ng --quiet --class "$class" --sequential "$CPUS" --timeout 1 --oomable "$@" || status=$?
-    ((status != 124 && status != 137)) || fail "class $class never ended"
+    stress_class "$class" --sequential "$CPUS" --timeout 1 "$@"
+    assert_ge "$class_took_s" $((class_ran / 2)) "seconds that class $class took"
 }
 
-# value FILE NAME
-value() { sed -n "s/^$2=//p" "$1"; }
+# run_class_at_once CLASS [STRESS-NG OPTION]...: all of its stressors together.
+run_class_at_once() {
+    local class=$1
+    shift
+    stress_class "$class" --all 1 --timeout "$LOAD_S" "$@"
+    assert_ge "$class_took_s" $((LOAD_S - 1)) "seconds that class $class took, all at once"
+}
+
+# Leaves class_ran (stressors) and class_took_s. What stress-ng thinks of it is not asked
+# for, as long as it ends.
+stress_class() {
+    local class=$1 status=0 listed
+    shift
+    within 800 stress-ng --class "$class" --oomable "$@" >/tmp/class.log 2>&1 || status=$?
+    ((status != 124)) || fail "class $class never ended"
+    class_ran=$(sed -n 's/.*dispatching hogs: //p' /tmp/class.log | tr ',' '\n' | grep -c .) || fail "class $class: $(tail -n 3 /tmp/class.log)"
+    class_took_s=$(sed -n 's/.* run completed in \([0-9]*\).*/\1/p' /tmp/class.log)
+    listed=$(stress-ng --class "$class?" 2>&1 | sed -n 's/.*stressors: //p' | wc -w)
+    say "class $class $*: status $status, $class_ran of $listed stressors in ${class_took_s:-?} s"
+    assert_ge "$listed" 10 "stressors of class $class"
+    assert_ge "$class_ran" $((listed / 2)) "stressors of class $class that were run"
+}
+
+# value FILE NAME: one that is not there is an error, and no figure.
+value() { sed -n "s/^$2=//p" "$1" | grep . || { printf 'failed: no %s in %s\n' "$2" "$1" >&2; return 1; }; }
 total() { value /tmp/figures "$1"; }
 sum() {
-    local name all=0
-    for name; do all=$((all + $(total "$name") + 0)); done
+    local name one all=0
+    for name; do
+        one=$(total "$name") || return 1
+        all=$((all + one))
+    done
     echo "$all"
 }
 
@@ -176,16 +264,18 @@ end_sentinels() {
     done
 }
 
-on_time() { awk -v jobs="$(value "/tmp/sentinel-$1" jobs)" -v missed="$(value "/tmp/sentinel-$1" missed)" 'BEGIN { printf "%.4f", jobs ? 1 - missed / jobs : 0 }'; }
+# Nothing, and an error, where the file does not say.
+on_time() { awk -F= '{ v[$1] = $2 } END { if (v["jobs"] < 1 || v["missed"] == "") { print "failed: no jobs in " FILENAME >"/dev/stderr"; exit 1 } printf "%.4f", 1 - v["missed"] / v["jobs"] }' "/tmp/sentinel-$1"; }
 
-# A busy host takes the guest's CPUs away. How long at most, in ms, and which share of
-# 100 ms intervals was left, by the tasks that only the host can keep waiting.
+# How long the host stopped the guest at most, in ms, and which share of 100 ms intervals it
+# left, by the tasks that nothing in the guest keeps waiting but sections without interrupts.
 measure_host() {
-    local name share
+    local name share worst
     host_stall_ms=0 host_share=1
     for name in "${!sentinels[@]}"; do
         [[ $name == control* ]] || continue
-        host_stall_ms=$(awk -v a="$host_stall_ms" -v b="$(value "/tmp/sentinel-$name" worst_us)" 'BEGIN { b = int(b / 1000); print (a > b ? a : b) }')
+        worst=$(value "/tmp/sentinel-$name" worst_us)
+        if ((worst / 1000 > host_stall_ms)); then host_stall_ms=$((worst / 1000)); fi
         share=$(on_time "$name")
         host_share=$(awk -v a="$host_share" -v b="$share" 'BEGIN { print (a < b ? a : b) }')
     done
@@ -193,16 +283,29 @@ measure_host() {
     WAIT_BOUND_MS=$((${WAIT_BOUND_MS%.*} + 2 * host_stall_ms))
 }
 
+# Long sections without interrupts, which may be ours, look like a busy host too: too much
+# of either is never a pass.
+refuse_if_disturbed() {
+    if awk -v stall="$host_stall_ms" -v most=$MOST_HOST_STALL_MS -v share="$host_share" -v least=$LEAST_HOST_SHARE \
+        'BEGIN { exit !(stall > most || share < least) }'; then
+        check_dmesg
+        printf 'disturbed: the guest was stopped for up to %s ms, and left %s of its intervals\n' "$host_stall_ms" "$host_share"
+        exit $DISTURBED
+    fi
+}
+
 floor() { awk -v floor="$1" -v share="$host_share" 'BEGIN { print floor * share }'; }
 
 check_sentinels() {
-    local name worst
+    local name worst aside
     assert_ge "$(on_time free)" "$(floor "$COMPLIANCE_FLOOR")" "share of jobs on time, declared task"
     assert_ge "$(on_time pinned)" "$(floor "${COMPLIANCE_FLOOR_PINNED:-$COMPLIANCE_FLOOR}")" "share of jobs on time, declared and pinned task"
-    # A task that declares nothing: its longest response bounds its longest wait.
+    # Its longest response bounds its longest wait. A job that was pushed aside before it was
+    # done has waited more than once.
     for name in free pinned humble; do
         worst=$(value "/tmp/sentinel-$name" worst_us)
-        assert_le "$worst" $((WAIT_BOUND_MS * 1000 + 500000)) "us that $name took at worst"
+        aside=$(value "/tmp/sentinel-$name" worst_pushed_aside)
+        assert_le "$worst" $((WAIT_BOUND_MS * 1000 + 500000)) "us that $name took at worst, pushed aside $aside times"
     done
 }
 
@@ -221,7 +324,7 @@ check_memory() {
 # Counters that contradict each other are as bad as none.
 check_counters() {
     local class jobs runs ran dispatched
-    assert_eq "$(total impossible)" '' "figures that cannot be"
+    assert_eq "$(total impossible)" none "figures that cannot be"
     assert_ge "$(total samples)" 2 "times that figures were had"
     # A job ends at most once; what was open when the watch began may end too.
     for class in declared inferred; do
@@ -235,7 +338,7 @@ check_counters() {
     # Who is dispatched runs, unless taken out of the local queue again: that is
     # counted anew when it comes back. Who is pushed aside by another class runs
     # again without a dispatch.
-    dispatched=$(sum idle queue bound kthread by_agent by_table by_distilled agent_self)
+    dispatched=$(sum idle queue bound kthread decision q_table distilled agent_thread)
     runs=$(sum declared_runs inferred_runs background_runs late_runs)
     assert_ge "$runs" "$(awk -v d="$dispatched" 'BEGIN { print d * 0.9 - 100 }')" "runs of $dispatched dispatches"
     assert_eq "$(total hints_invalid)" "${HINTS_INVALID:-0}" "hints in the map that made no sense"
@@ -257,10 +360,12 @@ note_figures() {
         declared_met "$(total declared_met)" declared_missed "$(total declared_missed)" \
         on_time_free "$(on_time free)" on_time_pinned "$(on_time pinned)" \
         humble_worst_ms "$(($(value /tmp/sentinel-humble worst_us) / 1000))" \
+        humble_pushed_aside "$(value /tmp/sentinel-humble worst_pushed_aside)" \
         wait_max_ms "$(for c in declared inferred background late; do total ${c}_wait_max_us; done | sort -n | awk 'END { printf "%.0f", $1 / 1000 }')" \
         bound_ms "$WAIT_BOUND_MS" host_stall_ms "$host_stall_ms" host_share "$host_share" \
         idle "$(total idle)" queue "$(total queue)" bound "$(total bound)" kthread "$(total kthread)" \
-        by_agent "$(total by_agent)" by_table "$(total by_table)" by_distilled "$(total by_distilled)" \
+        decision "$(total decision)" q_table "$(total q_table)" distilled "$(total distilled)" agent_thread "$(total agent_thread)" \
+        agent_decisions "$(total agent_decisions)" agent_rung "$(total agent_rung)" \
         runs "$(sum declared_runs inferred_runs background_runs late_runs)" \
         preemptions "$(total preemptions)" demotions "$(total demotions)" hopeless "$(total hopeless)" \
         rss_before_kb "$rss_before" rss_after_kb "$rss_after" \
@@ -269,11 +374,13 @@ note_figures() {
     cp "$SCHEDULER_LOG" /out/scheduler.log
     cp /tmp/figures /out/totals
     tail -n +1 /tmp/sentinel-* >/out/sentinels
+    if grep '=$' /out/figures; then fail "figures without a value"; fi
 }
 
 finish() {
     sleep 2
     check_loaded
+    if ((${#rivals[@]})); then stop_rivals; fi
     end_sentinels
     measure_host
     kill "$watcher"
@@ -284,9 +391,11 @@ finish() {
     maps_after=$(map_bytes)
     note_figures
     check_counters
-    check_waits
-    check_sentinels
     check_memory
+    check_agent
     stop_scheduler
     assert_eq "$scheduler_status" 0 "exit status of the scheduler"
+    refuse_if_disturbed
+    check_waits
+    check_sentinels
 }

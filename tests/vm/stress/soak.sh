@@ -1,6 +1,7 @@
 #!/bin/bash
 # Hours of an ordinary mixed day, in rounds of a minute: periodic work with and without
-# declarations, hogs, messages, forks, files, memory, and users who declare and leave.
+# declarations, hogs, messages, forks, files, memory, users who declare and leave, and in
+# two minutes of three declared tasks that compete.
 # MINUTES says how many. Runs in the guest, for scripts/soak.sh.
 . "$(dirname "$0")/lib.sh"
 
@@ -19,19 +20,25 @@ round() {
     esac
 }
 
-begin
-spin "$CPUS" nice -n 10
-for ((minute = 1; minute <= MINUTES; minute++)); do
-    started=$SECONDS
-    # Somebody comes, declares, works for a while and goes.
+# Somebody comes, declares, works for a while and goes.
+visitor_comes() {
     "${as_nobody[@]}" sentinel /tmp/visitor 50 2000 &
     visitor=$!
     is_there() { grep -qx sentinel "/proc/$visitor/comm"; }
     wait_for 10 is_there || fail "minute $minute: the visitor did not come"
     "${as_nobody[@]}" scx_temponet hint --runtime 5ms --period 50ms --pid $visitor || fail "minute $minute: the declaration was refused"
+}
+
+expect_rivals
+begin
+spin "$CPUS" nice -n 10
+for ((minute = 1; minute <= MINUTES; minute++)); do
+    started=$SECONDS
+    ((minute % 3 == 0)) || start_rivals
+    visitor_comes
     round "$minute" || fail "minute $minute: the load ended with status $?"
-    kill $visitor
-    reap $visitor
+    dismiss $visitor
+    if ((${#rivals[@]})); then stop_rivals; fi
     check_loaded
     ((SECONDS - started >= 60)) || sleep $((60 - (SECONDS - started)))
     if ((minute % 10 == 0 || minute == MINUTES)); then
@@ -40,3 +47,4 @@ for ((minute = 1; minute <= MINUTES; minute++)); do
 done
 stop_spinning
 finish
+[[ $POLICY != temponet ]] || assert_ge "$(total decision)" 1 "dispatches by a decision of the agent"

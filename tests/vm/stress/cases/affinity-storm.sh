@@ -14,6 +14,5 @@ while ((SECONDS < until)); do
 done
 for pid in "${spinning[@]}"; do assert_ge "$(cpu_ticks "$pid")" 1 "CPU ticks of hog $pid"; done
 stop_spinning
-kill $storm
-reap $storm
+dismiss $storm
 finish

@@ -9,7 +9,9 @@ for limit in 3 8 16 24 32 48; do
     wait_for 10 scx_is disabled || fail "left loaded with $limit descriptors"
     say "$limit descriptors: status $status"
 done
+expect_rivals
 begin
+start_rivals
 prlimit --pid "$scheduler_pid" --nofile=64:64
 adversary hint 5 $$ >/dev/null
 adversary stats 5 >/dev/null || true

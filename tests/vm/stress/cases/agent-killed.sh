@@ -1,10 +1,14 @@
 #!/bin/bash
 # The agent is killed under load, and loaded again: the kernel takes over each time.
 . "$(dirname "$0")/../lib.sh"
+expect_rivals
 spin $((CPUS * 2))
+start_rivals
+# Not a sleeping thread is killed, but one at work.
+has_decided() { grep -qE '\| [1-9][0-9]* decisions' "$SCHEDULER_LOG"; }
 for signal in KILL SEGV ABRT TERM; do
-    start_scheduler --policy "$POLICY"
-    sleep 1
+    start_scheduler --policy "$POLICY" --stats 0.2 "${OPTIONS[@]}"
+    [[ $POLICY != temponet ]] || wait_for 20 has_decided || fail "the agent decided nothing before SIG$signal"
     kill -$signal "$scheduler_pid"
     # The language's runtime looks at the first of these: a fault would come again at once.
     if [[ $signal == SEGV ]]; then
@@ -17,5 +21,6 @@ for signal in KILL SEGV ABRT TERM; do
     scheduler_pid=''
 done
 begin
+sleep 2
 stop_spinning
 finish

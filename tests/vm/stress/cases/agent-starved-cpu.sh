@@ -3,7 +3,9 @@
 . "$(dirname "$0")/../lib.sh"
 box=$(make_cgroup agent-box)
 echo 1 >"$box/cpu.weight"
+expect_rivals
 begin
+start_rivals
 echo "$scheduler_pid" >"$box/cgroup.procs"
 renice -n 19 -p "$scheduler_pid" >/dev/null
 spin $((CPUS * 10)) nice -n -20

@@ -24,6 +24,7 @@ sleep "$LOAD_S"
 started=$SECONDS
 timeout 120 /bin/true || fail "a newcomer starved"
 say "a newcomer was done after $((SECONDS - started)) s"
+assert_eq "$(here)" $CROWD "tasks of the crowd in the end"
 echo 1 >"$box/cgroup.kill"
 all_gone() { (($(here) == 0)); }
 wait_for 120 all_gone || fail "$(here) of the crowd did not go"

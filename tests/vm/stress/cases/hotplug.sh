@@ -25,6 +25,5 @@ while ((rounds < 2 || SECONDS < until)); do
 done
 say "$rounds rounds"
 assert_match "$(scx_temponet hint --show --pid "${sentinels[free]}")" '10 ?ms' "the declaration after $rounds rounds"
-kill $load
-reap $load
+dismiss $load
 finish

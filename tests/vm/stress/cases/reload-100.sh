@@ -12,7 +12,6 @@ for ((round = 1; round <= 100; round++)); do
 done
 for pid in "${spinning[@]}"; do assert_ge "$(cpu_ticks "$pid")" 1 "CPU ticks of hog $pid"; done
 begin
-kill $load
-reap $load
+dismiss $load
 stop_spinning
 finish

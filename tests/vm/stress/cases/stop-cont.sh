@@ -5,13 +5,18 @@ begin
 stress-ng --quiet --ptrace 4 --kill 2 --sigq 2 &
 tracers=$!
 spin $((CPUS * 4))
-for ((i = 0; i < 8; i++)); do sleep 1000 & spinning+=($!); done
+sleepers=()
+for ((i = 0; i < 8; i++)); do sleep 1000 & sleepers+=($!); done
 until=$((SECONDS + LOAD_S))
 while ((SECONDS < until)); do
-    kill -STOP "${spinning[@]}"
-    kill -CONT "${spinning[@]}"
+    kill -STOP "${spinning[@]}" "${sleepers[@]}"
+    kill -CONT "${spinning[@]}" "${sleepers[@]}"
 done
+# Who was stopped a thousand times goes on.
+declare -A had
+for pid in "${spinning[@]}"; do had[$pid]=$(cpu_ticks "$pid"); done
+sleep 5
+for pid in "${spinning[@]}"; do assert_ge "$(cpu_ticks "$pid")" $((had[$pid] + 1)) "CPU ticks of hog $pid after the storm"; done
 stop_spinning
-kill $tracers
-reap $tracers
+dismiss $tracers "${sleepers[@]}"
 finish
