@@ -99,6 +99,33 @@ find_qemu() {
     fi
 }
 
+# ONNX Runtime and what it is linked with, as options of scripts/vm, a word per line.
+onnxruntime_in_guest() {
+    local library=${ORT_DYLIB_PATH:-}
+    [[ -n $library ]] || library=$("$REPO/scripts/setup.sh" ort)
+    printf -- '--add\n%s\n' "$library:/usr/lib/libonnxruntime.so"
+    ldd "$library" | sed -n 's|.*=> \(/[^ ]*\).*|--add\n\1:\1|p'
+}
+
+# Where this machine is a guest itself, its host may keep the CPUs from it; a guest of
+# ours then measures that.
+MOST_STOLEN=20 # percent of the CPU time that was wanted
+cpu_times() { awk '$1 == "cpu" { print $2 + $3 + $4 + $7 + $8 + $9, $9 }' /proc/stat; }
+# stolen_since CPU_TIMES: percent.
+stolen_since() { { printf '%s\n' "$1"; cpu_times; } | awk '{ wanted = $1 - w; stolen = $2 - s; w = $1; s = $2 } END { print int(wanted > 0 ? 100 * stolen / wanted : 0) }'; }
+
+# For five minutes at most.
+await_calm() {
+    local until=$((SECONDS + 300)) before cpu
+    while ((SECONDS < until)); do
+        before=$(cpu_times)
+        for ((cpu = 0; cpu < $(nproc); cpu++)); do timeout 5 bash -c 'while :; do :; done' & done
+        wait || true
+        (($(stolen_since "$before") > MOST_STOLEN)) || return 0
+        sleep 15
+    done
+}
+
 # The mirror this machine's own apt uses for the Debian archive.
 debian_mirror() {
     local format='$(ORIGIN) $(LABEL) $(REPO_URI)' uri
