@@ -4,6 +4,9 @@ promise whether it holds.
 What was run is kept in a folder and not run again while neither the case nor the
 program has changed, so an interrupted run goes on where it was, and a new build
 runs only the rows that are its own.
+
+It wants a build of scx_temponet (cargo build --release, or --program). Peers and
+ONNX Runtime are built and fetched where they are not there yet.
 """
 
 import argparse
@@ -31,9 +34,9 @@ from schedulers import scheduler_named
 ROWS = {
     "one-cpu": cases.EVERYBODY,
     "two-cpus": cases.EVERYBODY,
-    "throughput": "eevdf,edf,distilled,temponet",
-    "latency": "eevdf,edf,distilled,temponet",
-    "latency-overload": "eevdf,edf,distilled,temponet",
+    "throughput": cases.UNTIMED,
+    "latency": cases.UNTIMED,
+    "latency-overload": cases.UNTIMED,
 }
 # The promise is about a machine with one CPU: a second one shares its clock.
 CPUS = {"one-cpu": 1}
@@ -46,7 +49,8 @@ def suite():
     """The cases in the order of the promises."""
     names = ["one-cpu", "two-cpus"]
     names += [name for name in cases.CASES if name.startswith("overload-")]
-    return names + ["crowd-64", "crowd-200", "slowed", "latency", "latency-overload", "throughput", SURVIVAL]
+    names += ["crowd-64", "crowd-200", "slowed", "latency", "latency-overload"]
+    return names + ["throughput", "throughput-busy", SURVIVAL]
 
 
 def parse_arguments(arguments):
@@ -107,9 +111,14 @@ def digest(*parts):
 def fingerprint(case, name, program):
     """Of everything that a row depends on."""
     scheduler = scheduler_named(name)
-    machine = [case.kernel, case.cpus, case.mem, case.no_fma, (plan.SCRIPTS / "vm").read_text()]
+    machine = [case.kernel, case.cpus, case.mem, case.no_fma]
+    machine += [(plan.SCRIPTS / name).read_text() for name in ("vm", "guest/measure.sh")]
     work = [case.kind, case.seconds, case.hogs, case.pin, plan.stretch(case), case.by_rule, case.seed, case.tasks]
     work += [workload.HEADROOM, workload.DEADLINE_LIMIT]
+    if case.kind == "throughput":
+        work.append(plan.hackbench_messages(case))
+    if case.kind == "latency":
+        work.append(plan.WAKE_EVERY_US)
     return digest(machine, work, scheduler, program if scheduler.ours else "")
 
 

@@ -41,7 +41,7 @@ def read_responses(log, period_us, released):
 
 
 def read_stats(file):
-    """What the scheduler said of itself, a line of JSON a second."""
+    """What the scheduler said of itself, a line of JSON each time."""
     samples = []
     for line in file.read_text().splitlines() if file.exists() else []:
         try:
@@ -71,7 +71,8 @@ def collect_throughput(options, folder):
     # stress-ng: info: [1] switch  OPS  REAL USER SYS  OPS/S(real) ...
     fields = re.search(r"\] switch\s+(.*)", (folder / "switch").read_text()).group(1).split()
     seconds = re.search(r"Time: ([0-9.]+)", (folder / "hackbench").read_text()).group(1)
-    return {"switches_per_s": float(fields[4]), "hackbench_s": float(seconds)}
+    record = {"switches_per_s": float(fields[4]), "hackbench_s": float(seconds)}
+    return record | ({"stats": read_stats(folder / "stats")} if options.tasks else {})
 
 
 def collect_latency(options, folder):
@@ -125,17 +126,26 @@ def number(sample, *path):
     return sample if isinstance(sample, (int, float)) and not isinstance(sample, bool) else None
 
 
+def samples_of(record):
+    """Without the first: it is said at once, and covers milliseconds."""
+    return record.get("stats", [])[1:]
+
+
 def agent_figures(records):
     """Of what schedulers of ours say of themselves, where they do."""
-    samples = [s for r in records for s in r.get("stats", [])]
+    samples = [s for r in records for s in samples_of(r)]
     waits = [number(c, "wait_max_us") for s in samples for c in s.get("classes", {}).values()]
     figures = {"wait_max_ms": max([w / 1000 for w in waits if w is not None], default=None)}
-    # Whole seconds under load; the percentile of the worst of them.
+    # Without an agent all of its figures are zero, and mean nothing.
+    samples = [s for s in samples if s.get("agent", {}).get("backend")]
+    # The percentile of the worst sample.
     for key, path in (("age_p99_ms", "decision_age_us"), ("latency_p99_ms", "latency_us"), ("inference_p99_ms", "inference_us")):
         seen = [number(s, "agent", path, "p99") for s in samples]
         figures[key] = max([v / 1000 for v in seen if v is not None], default=None)
     rates = [number(s, "agent", "decisions_per_s") for s in samples]
-    figures["decisions_per_s"] = mean([r for r in rates if r])
+    rates = [r for r in rates if r is not None]
+    figures["decisions_per_s"] = mean(rates)
+    figures["decisions_per_s_min"] = min(rates, default=None)
     shares = [number(s, "agent", "cpu_share") for s in samples]
     figures["agent_cpu"] = max([s for s in shares if s is not None], default=None)
     drops = [number(s, "agent", "ring_drops") for s in samples]
@@ -159,7 +169,8 @@ def row_rt(options, records):
 
 
 def row_throughput(options, records):
-    return {key: mean([r[key] for r in records]) for key in ("switches_per_s", "hackbench_s")}
+    row = {key: mean([r[key] for r in records]) for key in ("switches_per_s", "hackbench_s")}
+    return row | agent_figures(records)
 
 
 def row_latency(options, records):

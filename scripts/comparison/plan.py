@@ -1,10 +1,8 @@
 """What the guest is to do, as a script for it, and the guest that does it."""
 
 import contextlib
-import os
 import pathlib
 import random
-import re
 import shlex
 import shutil
 import subprocess
@@ -43,6 +41,12 @@ def hints(options, runtimes_us):
     return [f"{workload.thread_name(i, t)}:{runtimes_us[i]}:{t.period_us}:{t.period_us}" for i, t in enumerate(options.tasks)]
 
 
+def hackbench_messages(options):
+    """That each sender sends. Beside jobs about as many as take the time of the
+    other measurement."""
+    return (600 if options.tasks else 300) * options.seconds
+
+
 def rt_call(options, name, repeat, folder):
     scheduler, run = scheduler_named(name), run_name(name, repeat)
     cpus = 1 if options.pin else options.cpus
@@ -76,9 +80,27 @@ def call(options, name, repeat, folder):
         return rt_call(options, name, repeat, folder)
     scheduler = scheduler_named(name)
     line = ["run", options.kind, run_name(name, repeat), scheduler.launch]
-    if options.kind == "throughput":
-        return line + [str(options.cpus), str(options.seconds)]
-    return line + latency_call(options, name, repeat, folder)
+    kind_call = throughput_call if options.kind == "throughput" else latency_call
+    return line + kind_call(options, name, repeat, folder)
+
+
+def beside(options, name, repeat, folder, window_s):
+    """rt-app's jobs for so long, beside what is measured."""
+    scheduler, file, delay = scheduler_named(name), f"{run_name(name, repeat)}.json", delay_s(options)
+    runtimes_us = workload.declared_runtimes_us(options.tasks, stretch(options))
+    text = workload.rtapp_file(
+        options.tasks, scheduler.policy, delay * 1_000_000, window_s, offsets_us(options, repeat), runtimes_us
+    )
+    (folder / file).write_text(text)
+    return [f"/plan/{file}", str(delay)] + (hints(options, runtimes_us) if scheduler.declares else [])
+
+
+def throughput_call(options, name, repeat, folder):
+    line = [str(options.cpus), str(options.seconds), str(hackbench_messages(options))]
+    if not options.tasks:
+        return line
+    # How long the messages take is not known: the jobs end when they are told to.
+    return line + beside(options, name, repeat, folder, 30 * options.seconds)
 
 
 def latency_call(options, name, repeat, folder):
@@ -89,14 +111,8 @@ def latency_call(options, name, repeat, folder):
     line += [f"200:1000:{WAKE_EVERY_US}" if scheduler.declares else ""]
     if not busy:
         return line
-    file, delay = f"{run_name(name, repeat)}.json", delay_s(options)
-    runtimes_us = workload.declared_runtimes_us(options.tasks, stretch(options))
     # They begin before cyclictest does, and end after it.
-    text = workload.rtapp_file(
-        options.tasks, scheduler.policy, delay * 1_000_000, options.seconds + 3, offsets_us(options, repeat), runtimes_us
-    )
-    (folder / file).write_text(text)
-    return line + [f"/plan/{file}", str(delay)] + (hints(options, runtimes_us) if scheduler.declares else [])
+    return line + beside(options, name, repeat, folder, options.seconds + 3)
 
 
 def write_plan(options, repeats, folder):
@@ -110,18 +126,16 @@ def write_plan(options, repeats, folder):
 
 
 def onnxruntime():
-    """ONNX Runtime and what it is linked with, as scripts/vm takes files along."""
-    library = os.environ.get("ORT_DYLIB_PATH")
-    if not library:
-        done = subprocess.run([SCRIPTS / "setup.sh", "ort"], stdout=subprocess.PIPE, text=True, check=True)
-        library = done.stdout.strip()
-    linked = subprocess.run(["ldd", library], stdout=subprocess.PIPE, text=True, check=True).stdout
-    return [f"{library}:/usr/lib/libonnxruntime.so"] + re.findall(r"=> (/\S+)", linked)
+    """Options of scripts/vm that take it along."""
+    command = ["bash", "-euc", '. "$0"; onnxruntime_in_guest', SCRIPTS / "lib.sh"]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.split("\n")[:-1]
 
 
 def host_seconds(options, repeats):
     """Far more than it takes, even on a busy host; floats are slow in a guest."""
-    each = options.seconds + (delay_s(options) + 3 if options.kind == "rt" else 3)
+    # Throughput is measured in two ways, one after the other.
+    measured = options.seconds * (2 if options.kind == "throughput" else 1)
+    each = measured + (delay_s(options) if options.tasks else 0) + 3
     infers = any(scheduler_named(name).infers for name in options.schedulers)
     return 600 + (40 if infers else 8) * each * len(options.schedulers) * len(repeats)
 
@@ -155,8 +169,7 @@ def boot(options, repeats, folder, out):
     if options.no_fma or any(s.infers for s in schedulers):
         command.append("--no-fma")
     if any(s.runtime for s in schedulers):
-        for add in onnxruntime():
-            command += ["--add", add if ":" in add else f"{add}:{add}"]
+        command += onnxruntime()
     if options.program:
         command += ["--program", options.program]
     total = len(options.schedulers) * len(repeats)

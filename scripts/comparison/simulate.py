@@ -19,7 +19,7 @@ from schedulers import scheduler_named
 from workload import HEADROOM
 
 SWITCH_COST = "10us"
-# Nothing is given up: what `edf` of the simulator is, and no row of the kernel.
+# Nothing is given up: what `edf` of the simulator is, and `plain-edf` of ours.
 PLAIN_EDF = "edf"
 
 

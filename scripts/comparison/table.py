@@ -15,7 +15,7 @@ COLUMNS = {
         ("p99_response_ms", "p99 ms", ".1f"),
         ("hogs_cpus", "hogs' CPUs", ".2f"),
         ("wait_max_ms", "longest wait ms", ".1f"),
-        ("decisions_per_s", "decisions/s", ".0f"),
+        ("decisions_per_s", "decisions/s", ".1f"),
         ("age_p99_ms", "age p99 ms", ".1f"),
         ("latency_p99_ms", "latency p99 ms", ".1f"),
         ("inference_p99_ms", "inference p99 ms", ".2f"),
@@ -26,6 +26,8 @@ COLUMNS = {
         ("switch_ratio", "to eevdf", ".2f"),
         ("hackbench_s", "hackbench s", ".2f"),
         ("hackbench_ratio", "speed to eevdf", ".2f"),
+        ("decisions_per_s", "decisions/s", ".1f"),
+        ("agent_cpu", "agent's CPU", ".1%"),
     ],
     "latency": [
         ("samples", "samples", "d"),
@@ -33,7 +35,7 @@ COLUMNS = {
         ("p50_us", "p50 µs", "d"),
         ("p99_us", "p99 µs", "d"),
         ("max_us", "max µs", "d"),
-        ("decisions_per_s", "decisions/s", ".0f"),
+        ("decisions_per_s", "decisions/s", ".1f"),
         ("agent_cpu", "agent's CPU", ".1%"),
     ],
 }

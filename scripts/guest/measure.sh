@@ -47,7 +47,7 @@ run() {
 now() { cut -d' ' -f1 /proc/uptime; }
 
 # Sleeps until so many seconds after a moment of now().
-sleep_until() { sleep "$(awk -v from="$1" -v wait="$2" -v now="$(now)" 'BEGIN { s = from + wait - now; print s > 0 ? s : 0 }')"; }
+sleep_until() { sleep "$(awk -v from="$1" -v wait="$2" -v now="$(now)" 'BEGIN { s = from + wait - now; print (s > 0 ? s : 0) }')"; }
 
 start_hogs() {
     hogs_pid=''
@@ -95,17 +95,23 @@ on_own_cpus() {
     exec "$@"
 }
 
-# start_stats FILE SECONDS: the scheduler's own figures of so many seconds, while
-# ours is loaded. Once only: whoever asks again and again disturbs what it asks about.
+# start_stats FILE SECONDS: the scheduler's own figures, a line after every so many
+# seconds, while ours is loaded. The first line comes at once and is of no time at all.
+# Seldom: whoever asks again and again disturbs what it asks about.
 start_stats() {
     stats_pid=''
     [[ $(scx_ops) == *temponet* ]] || return 0
+    stats_file=$1
     scx_temponet monitor --json --interval "$2" >"$1" 2>/dev/null &
     stats_pid=$!
 }
 
+has_figures() { (($(wc -l <"$stats_file") > 1)); }
+
 stop_stats() {
     [[ -n $stats_pid ]] || return 0
+    # In overload the answer may have to wait until the load is gone.
+    wait_for 3 has_figures || true
     kill -TERM "$stats_pid"
     wait "$stats_pid" || true
 }
@@ -149,11 +155,12 @@ rt() {
     fi
     start_rtapp "$out" "$workload" "${launcher[@]}" -- "$@"
     start_hogs "$hogs"
-    await_rtapp "$delay"
+    # Just before the first job: in overload nobody would have time to ask. The answer comes when
+    # the jobs that count are over, before rt-app ends.
+    await_rtapp "$(awk -v delay="$delay" 'BEGIN { print delay - 0.3 }')"
     local cpu_before time_before
     cpu_before=$(hogs_cpu) time_before=$(now)
-    # They come when the jobs that count are over, a second before rt-app ends.
-    start_stats "$out/stats" "$(awk -v all="$(sed -n 's/.*"duration": *\([0-9]*\).*/\1/p' /tmp/workload.json)" -v delay="$delay" 'BEGIN { print all - delay - 0.7 }')"
+    start_stats "$out/stats" "$(awk -v all="$(sed -n 's/.*"duration": *\([0-9]*\).*/\1/p' /tmp/workload.json)" -v delay="$delay" 'BEGIN { print all - delay - 0.4 }')"
     wait "$rtapp" || status=$?
     echo "$cpu_before $(hogs_cpu) $time_before $(now)" >"$out/hogs"
     stop_stats
@@ -166,12 +173,24 @@ rt() {
     ((status == 0)) || fail "rt-app ended with status $status: $(tail -n 3 "$out/rt-app.txt")"
 }
 
-# throughput OUT CPUS SECONDS: context switches per second, and the time that a
-# fixed number of messages takes.
+# throughput OUT CPUS SECONDS MESSAGES [WORKLOAD DELAY NAME:RUNTIME:DEADLINE:PERIOD...]:
+# context switches per second, and the time that so many messages of every sender take,
+# beside the jobs of rt-app where there is a workload.
 throughput() {
-    local out=$1 cpus=$2 seconds=$3
+    local out=$1 cpus=$2 seconds=$3 messages=$4 workload=${5:-} delay=${6:-0} started rtapp
+    if [[ -n $workload ]]; then
+        start_rtapp "$out" "$workload" -- "${@:7}"
+        await_rtapp "$delay"
+        # Often enough that some figures are of each measurement.
+        start_stats "$out/stats" "$(awk -v all="$seconds" 'BEGIN { print all / 2 }')"
+    fi
     stress-ng --switch "$cpus" --timeout "${seconds}s" --metrics-brief >"$out/switch" 2>&1 || fail "stress-ng: $(tail -n 2 "$out/switch")"
-    hackbench -g 2 -f 10 -l "$((300 * seconds))" >"$out/hackbench" 2>&1 || fail "hackbench: $(tail -n 2 "$out/hackbench")"
+    hackbench -g 2 -f 10 -l "$messages" >"$out/hackbench" 2>&1 || fail "hackbench: $(tail -n 2 "$out/hackbench")"
+    if [[ -n $workload ]]; then
+        stop_stats
+        kill -TERM "$rtapp" || fail "rt-app ended before the measurements did"
+        wait "$rtapp" || true
+    fi
 }
 
 # latency OUT THREADS HOGS SECONDS INTERVAL HINT [WORKLOAD DELAY NAME:RUNTIME:DEADLINE:PERIOD...]:
