@@ -101,8 +101,10 @@ impl Agent {
                 };
                 control.warm_up();
                 touch_stack();
-                let _ = ready.send(());
-                if let Err(e) = control.run(&senses.ring, &stop_there, &doorbell_there) {
+                let started = || {
+                    let _ = ready.send(());
+                };
+                if let Err(e) = control.run(&senses.ring, &stop_there, &doorbell_there, started) {
                     error!("the agent gave up, deadlines decide: {e:#}");
                 }
             })
@@ -216,7 +218,14 @@ impl Control {
         }
     }
 
-    fn run(&mut self, ring: &MapHandle, stop: &AtomicBool, doorbell: &OwnedFd) -> Result<()> {
+    /// `started` is for when all is there that it will use.
+    fn run(
+        &mut self,
+        ring: &MapHandle,
+        stop: &AtomicBool,
+        doorbell: &OwnedFd,
+        started: impl FnOnce(),
+    ) -> Result<()> {
         let inbox = std::cell::RefCell::new(Inbox::default());
         let mut builder = RingBufferBuilder::new();
         builder.add(ring, |bytes| {
@@ -224,6 +233,7 @@ impl Control {
             0
         })?;
         let ring = builder.build()?;
+        started();
         while !stop.load(Ordering::Relaxed) {
             wait(ring.epoll_fd(), doorbell, self.patience())?;
             let began = monotonic();
