@@ -336,8 +336,9 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 	period = tctx->period_ns;
 	account(p, tctx);
 	refresh_running(p, tctx, now);
-	/* It may run on for long, as something else than what was told of. */
-	if ((deadline != tctx->deadline_at || period != tctx->period_ns) && concerns_agent(tctx))
+	/* It may run on for long, as something else than what was told of, or untold. */
+	if ((deadline != tctx->deadline_at || period != tctx->period_ns || brief(tctx)) &&
+	    concerns_agent(tctx))
 		tell_change(p, tctx, cpu, TN_REC_RUNNABLE | TN_REC_RUNNING, now);
 	tier = task_tier(tctx, cpu, now);
 	tctx->run_tier = tier;

@@ -99,11 +99,20 @@ static __always_inline void tell(struct task_struct *p, struct task_ctx *tctx, s
 	bpf_ringbuf_submit(record, wake);
 }
 
+/*
+ * A brief job that was released just now. It would be over before a decision, and to tell of it
+ * would only delay it: it is told of when it has ended, or if that takes longer.
+ */
+static bool soon_over(const struct task_ctx *tctx, u64 now)
+{
+	return brief(tctx) && since(now, tctx->release_at) < TN_BRIEF_RUNTIME;
+}
+
 /* The task's standing has changed. */
 static __always_inline void tell_change(struct task_struct *p, struct task_ctx *tctx, s32 cpu,
 					u32 flags, u64 now)
 {
-	if (telling(tctx, now))
+	if (telling(tctx, now) && (flags & TN_REC_EXITED || !soon_over(tctx, now)))
 		tell(p, tctx, cpu, flags, false, now);
 }
 
@@ -123,6 +132,8 @@ static __always_inline void tell_contention(struct task_struct *p, struct task_c
 		bell_owed_at = bell_owed_at ?: now;
 		news = false;
 	}
+	if (!news && !(flags & TN_REC_FIRST) && soon_over(tctx, now))
+		return;
 	tell(p, tctx, cpu, flags, news, now);
 }
 

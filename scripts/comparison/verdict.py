@@ -152,7 +152,8 @@ def cost(name, finished):
     if not ours or not edf:
         return [line(name, "within 5 % of edf", None, "temponet or edf was not run")]
     if name.startswith("latency"):
-        figures = [("mean_us", "mean wake-up latency", "µs", 1, 1), ("p99_us", "99th percentile", "µs", 1, 1)]
+        # Not the mean: the few wake-ups before their deadlines are declared would make most of it.
+        figures = [("p50_us", "median wake-up latency", "µs", 1, 1), ("p99_us", "99th percentile", "µs", 1, 1)]
     else:
         figures = [("switches_per_s", "context switches", "/s", -1, 0), ("hackbench_s", "hackbench", "s", 1, 0)]
     # Where there are jobs, an agent that slept shows nothing.

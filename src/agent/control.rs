@@ -343,9 +343,14 @@ impl Control {
         }
         Gauges::add(&self.gauges.bad_records, self.truth.bad());
         // A CPU changes a task before it tells of it, so the truth may run ahead of the
-        // ring, by as long as an interrupt or a hypervisor holds that CPU up.
-        for pause in [0, 1, 4, 16] {
-            std::thread::sleep(Duration::from_millis(pause));
+        // ring, by as long as an interrupt or a hypervisor holds that CPU up. Who has them
+        // compared all the time wants to know what was lost, and not what is late.
+        let patience = match self.settings.resync_every {
+            Some(_) => 6,
+            None => 4,
+        };
+        for pause in &[0, 1, 4, 16, 64, 256][..patience] {
+            std::thread::sleep(Duration::from_millis(*pause));
             drain(self);
             if !self.mirror.differs(self.truth.records()) {
                 break;

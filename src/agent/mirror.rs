@@ -330,14 +330,16 @@ impl Tracked {
         self.record.monotonic_ns > truth.monotonic_ns
     }
 
-    /// What a lost record would have changed for good.
+    /// What a lost record would have changed for good. A brief job is told of when it has ended.
     fn disagrees(&self, truth: &Record) -> bool {
         let known = &self.record;
+        let told_before = truth.is_brief() && known.job + 1 == truth.job;
         known.start_time != truth.start_time
-            || known.job != truth.job
-            || known.runnable != truth.runnable
-            || known.deadline_ns != truth.deadline_ns
             || known.period_ns != truth.period_ns
+            || !told_before
+                && (known.job != truth.job
+                    || known.runnable != truth.runnable
+                    || known.deadline_ns != truth.deadline_ns)
     }
 
     pub fn remaining_ns(&self, now_ns: i64) -> i64 {

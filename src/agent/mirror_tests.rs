@@ -207,3 +207,26 @@ fn more_tasks_than_there_is_room_for_are_counted() {
     }
     assert_eq!((mirror.tasks().len(), mirror.overflow()), (MOST_TASKS, 5));
 }
+
+#[test]
+fn a_brief_job_may_not_be_told_of_yet() {
+    let brief = |job| Record {
+        at_ns: 0,
+        monotonic_ns: 50 * MS,
+        job,
+        cost_ns: MS / 5,
+        relative_deadline_ns: 2 * MS,
+        ..record(1)
+    };
+    let mut mirror = Mirror::new();
+    mirror.apply(&brief(7));
+    mirror.ask_truth(49 * MS);
+    assert!(!mirror.differs(&[brief(8)]));
+    // But the one before was.
+    assert!(mirror.differs(&[brief(9)]));
+    let long = Record {
+        cost_ns: 2 * MS,
+        ..brief(8)
+    };
+    assert!(mirror.differs(&[long]));
+}

@@ -74,6 +74,13 @@ impl Record {
         first: false,
     };
 
+    /// Its jobs are over before a decision could be made about them.
+    pub fn is_brief(&self) -> bool {
+        const RUNTIME: i64 = intf::temponet_times_TN_BRIEF_RUNTIME as i64;
+        const DEADLINE: i64 = intf::temponet_times_TN_BRIEF_DEADLINE as i64;
+        self.cost_ns <= RUNTIME && self.relative_deadline_ns <= DEADLINE
+    }
+
     /// `None` for what no BPF half of ours would write.
     pub fn read(bytes: &[u8]) -> Option<Record> {
         if bytes.len() != RECORD_LEN {

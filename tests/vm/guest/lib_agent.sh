@@ -14,12 +14,20 @@ stop_rivals() {
 # watch SECONDS: the figures of so many seconds, in two halves.
 watch() { timeout -s INT $(($1 + 1)) scx_temponet monitor --json --interval "$(($1 / 2))" | tail -n +2 || true; }
 
-# watch_calmly SECONDS: and once more, where something had to be put right or no decision was
-# in time. A host that holds the guest up may do so for longer than either can stand.
+# watch_calmly SECONDS: and once more, where something had to be put right; up to three times,
+# where no decision was in time. A host that holds the guest up may do so for longer than either
+# can stand.
 watch_calmly() {
-    local seen
-    seen=$(watch "$1")
-    if (($(total repaired <<<"$seen") > 0 || $(total decision <<<"$seen") == 0)); then seen=$(watch "$1"); fi
+    local seen repairs=0
+    for _ in 1 2 3 4; do
+        seen=$(watch "$1")
+        if (($(total repaired <<<"$seen") > 0)); then
+            repairs=$((repairs + 1))
+            ((repairs < 2)) || break
+        elif (($(total decision <<<"$seen") > 0)); then
+            break
+        fi
+    done
     printf '%s\n' "$seen"
 }
 
