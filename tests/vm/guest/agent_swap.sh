@@ -10,7 +10,7 @@ start_scheduler --policy temponet --rules /tmp/rules.toml --model /tmp/model.onn
 start_rivals
 sleep 2
 kill -HUP "$scheduler_pid"
-wait_for 40 grep -q 'taking over the model' "$SCHEDULER_LOG" || fail "no model was taken over on SIGHUP"
+wait_for 120 grep -q 'taking over the model' "$SCHEDULER_LOG" || fail "no model was taken over on SIGHUP"
 sleep 2
 seen=$(watch_calmly 4)
 assert_ge "$(total decisions <<<"$seen")" 4 "decisions of the new model"
@@ -19,7 +19,7 @@ assert_eq "$(last page_faults <<<"$seen")" 0 "page faults since it took over"
 
 head -c 60000 /dev/urandom >/tmp/model.onnx
 kill -HUP "$scheduler_pid"
-wait_for 40 grep -q 'keeping the model in use' "$SCHEDULER_LOG" || fail "noise was not refused"
+wait_for 120 grep -q 'keeping the model in use' "$SCHEDULER_LOG" || fail "noise was not refused"
 seen=$(watch_calmly 4)
 assert_ge "$(total decisions <<<"$seen")" 4 "decisions after noise was refused"
 assert_ge "$(total decision <<<"$seen")" 1 "dispatches by a decision after that"

@@ -63,8 +63,8 @@ live thrown edf 60
 wait_for 120 scx_is enabled || fail "edf was not loaded: $(tail -n 3 /tmp/thrown.err)"
 wait_for 60 pidof rt-app >/dev/null || fail "rt-app did not start"
 sleep 4 # its threads have begun
-# The scheduler is the child that was told a policy.
-kill -KILL "$(grep -la -- --policy /proc/[0-9]*/cmdline 2>/dev/null | head -n 1 | cut -d/ -f3)"
+# The scheduler is the child that was told a policy; this command is not meant.
+kill -KILL "$(grep -la -- '--polic[y]' /proc/[0-9]*/cmdline 2>/dev/null | head -n 1 | cut -d/ -f3)"
 ended
 assert_eq "$status" 1 "status when the scheduler did not stay"
 assert_match "$(cat /tmp/thrown.txt)" 'edf failed: .*(ended during the run|did not stay)' "the report"
