@@ -337,7 +337,7 @@ impl Drop for Hurry {
 /// Every client of a socket has a thread, and every thread would have a heap of its own
 /// that stays when it is gone. ONNX Runtime allocates with every inference, in a heap that
 /// others use too: there must be something left that is locked already when they took theirs,
-/// and nothing may be given back that would have to be got again.
+/// and little may be given back that would have to be got again.
 fn settle_heaps() {
     const SPARE: libc::c_int = 1 << 20;
     // SAFETY: settings of the C library's, for heaps to come.
@@ -345,7 +345,7 @@ fn settle_heaps() {
     unsafe {
         libc::mallopt(libc::M_ARENA_MAX, 2);
         libc::mallopt(libc::M_TOP_PAD, SPARE);
-        libc::mallopt(libc::M_TRIM_THRESHOLD, 16 * SPARE);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, 4 * SPARE);
         libc::mallopt(libc::M_MMAP_THRESHOLD, SPARE);
     };
 }
