@@ -168,10 +168,7 @@ impl Mirror {
             let at_ns = mirror.kernel_time(record.monotonic_ns);
             match place {
                 None => mirror.add(record, at_ns),
-                Some(place) => {
-                    mirror.tasks[place] = Tracked::new(record, at_ns);
-                    mirror.tasks[place].confirmed = true;
-                }
+                Some(place) => mirror.tasks[place] = Tracked::new(record, at_ns),
             }
         });
         let mut place = 0;
@@ -333,7 +330,7 @@ impl Tracked {
     /// What a lost record would have changed for good. A brief job is told of when it has ended.
     fn disagrees(&self, truth: &Record) -> bool {
         let known = &self.record;
-        let told_before = truth.is_brief() && known.job + 1 == truth.job;
+        let told_before = truth.is_brief() && known.job.checked_add(1) == Some(truth.job);
         known.start_time != truth.start_time
             || known.period_ns != truth.period_ns
             || !told_before

@@ -229,4 +229,7 @@ fn a_brief_job_may_not_be_told_of_yet() {
         ..brief(8)
     };
     assert!(mirror.differs(&[long]));
+    // Numbers come from outside.
+    mirror.apply(&brief(u64::MAX));
+    assert!(mirror.differs(&[brief(0)]));
 }
