@@ -94,7 +94,10 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 			prev_urg = task_urgency(tctx, cpu, now);
 	}
 
+	cpu_ctx(cpu)->spoken_for = false;
 	cpu_ctx(cpu)->trust_until = 0;
+	cpu_ctx(cpu)->brief_next = tctx && tctx->cut_in &&
+				   (brief_first(dom) || brief_first(cpu_lane(cpu)));
 	served = SERVED_NONE;
 	tier = TN_DECLARED;
 	if (declared && best_level != TN_LEVEL_EDF)

@@ -37,11 +37,17 @@ static __always_inline void note_release(struct task_struct *p, struct task_ctx 
 
 	if (!agent_wanted())
 		return;
-	/* What was running and makes room is not news. */
+	/* What was running and makes room is not news; for a brief job it soon runs again. */
 	news = tctx->told_job != tctx->job;
+	if (!news && cpu_ctx(bpf_get_smp_processor_id())->brief_next)
+		return;
 	if (news) {
+		u32 lane_id = bounded(queue / TN_NR_TIERS, NR_LANES);
+
 		tctx->told_job = tctx->job;
-		lane_released[bounded(queue / TN_NR_TIERS, NR_LANES)] = now;
+		lane_released[lane_id] = now;
+		if (brief(tctx))
+			lane_brief[lane_id] = true;
 	}
 	if (aside == TN_INFERRED || aside > TN_LATE || at_ease(cpu, now))
 		tell_change(p, tctx, cpu, TN_REC_RUNNABLE, now);
@@ -213,6 +219,17 @@ __weak int follow_table(s32 cpu, u32 dom, u32 level, u64 free, u64 now)
 	return SERVED_FOLLOWED;
 }
 
+/* No decision can be about a brief job that came since, and to rank it would only delay it. */
+static bool brief_came(u32 lane_id)
+{
+	bool *came = &lane_brief[bounded(lane_id, NR_LANES)];
+
+	if (!*came)
+		return false;
+	*came = false;
+	return true;
+}
+
 /* @prev_urg: urgency of the running task, @prev_pid, if it wants to go on. */
 static int follow(s32 cpu, u32 dom, u64 prev_urg, u32 prev_pid, u64 now)
 {
@@ -223,6 +240,10 @@ static int follow(s32 cpu, u32 dom, u64 prev_urg, u32 prev_pid, u64 now)
 
 	if (level == TN_LEVEL_EDF)
 		return SERVED_NONE;
+	if (brief_came(dom) || brief_came(cpu_lane(cpu))) {
+		cpu_ctx(cpu)->brief_next = true;
+		return SERVED_NONE;
+	}
 	if (level == TN_LEVEL_AGENT) {
 		served = follow_decision(cpu, dom, goes_on ? prev_pid : 0, now);
 		if (served != SERVED_NONE)

@@ -180,6 +180,9 @@ void BPF_STRUCT_OPS(temponet_enqueue, struct task_struct *p, u64 enq_flags)
 	tctx->sleep = AWAKE;
 	note_unstuck(tctx);
 	tctx->run_tier = task_tier(tctx, cpu, now);
+	/* select_cpu() is not asked where there is nothing to select. */
+	if (is_agent(p) && (enq_flags & SCX_ENQ_WAKEUP))
+		agent_woken_at = now;
 
 	/* It was taken out of a queue without having run (affinity, class). */
 	leave_queue(tctx);
@@ -203,8 +206,8 @@ void BPF_STRUCT_OPS(temponet_enqueue, struct task_struct *p, u64 enq_flags)
 
 		/* Among the declared nobody would look for it. */
 		agent_yielded = agent_yields(now) && tctx->run_tier != TN_DECLARED &&
-				((wakes && cpu_ctx(cpu)->brief) || brief_first(dom_of(cpu)) ||
-				 brief_first(cpu_lane(cpu)));
+				((wakes && cpu_ctx(cpu)->brief) || cpu_ctx(cpu)->brief_next ||
+				 brief_first(dom_of(cpu)) || brief_first(cpu_lane(cpu)));
 		if (!agent_yielded) {
 			this_stats()->dispatches[TN_SRC_SELF]++;
 			tctx->cut_in = true;
@@ -255,11 +258,17 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 	cpuc->looked_again = false;
 	cpuc->urgency = tctx->cut_in ? URGENCY_NEVER : urgency(tier, tier_key(tctx, tier, now));
 	cpuc->brief = brief(tctx);
+	cpuc->brief_next = false;
+	cpuc->spoken_for = false;
 	if (is_agent(p)) {
 		agent_yielded = false;
 		agent_waits_in = 0;
-		if (tctx->cut_in)
+		if (tctx->cut_in) {
 			agent_on = cpu + 1;
+			/* One that came just before this had nobody to push aside yet. */
+			if (agent_yields(now) && (brief_first(dom_of(cpu)) || brief_first(cpu_lane(cpu))))
+				scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+		}
 	}
 	stats = class_stats(tier);
 	stats->runs++;
@@ -330,6 +339,11 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 
 	if (!tctx)
 		return;
+	if (cpuc->spoken_for) {
+		/* All else waits for its turn in dispatch(). */
+		scx_bpf_task_set_slice(p, 0);
+		return;
+	}
 	now = scx_bpf_now();
 	turn = time_before(now, cpuc->turn_until);
 	deadline = tctx->deadline_at;
@@ -382,7 +396,8 @@ void BPF_STRUCT_OPS(temponet_stopping, struct task_struct *p, bool runnable)
 		agent_on = 0;
 	tctx->cut_in = false;
 	if (runnable) {
-		if (concerns_agent(tctx))
+		/* Whose slice is used up is told of when it is queued again, if it is. */
+		if (concerns_agent(tctx) && (p->scx.slice || exits(p) || is_migration_disabled(p)))
 			tell_change(p, tctx, tctx->cpu, TN_REC_RUNNABLE, scx_bpf_now());
 		return;
 	}

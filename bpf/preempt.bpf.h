@@ -136,6 +136,7 @@ static void preempt(s32 cpu, u64 urg)
 {
 	/* Spoken for: the next one to look finds another victim. */
 	cpu_ctx(cpu)->urgency = urg;
+	cpu_ctx(cpu)->spoken_for = true;
 	this_stats()->preemptions++;
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }

@@ -27,6 +27,8 @@ static struct lane lanes[NR_LANES];
 
 /* When a declared job was last queued there. */
 static u64 lane_released[NR_LANES];
+/* One of those since then was brief, and nobody was taken from there yet. */
+static bool lane_brief[NR_LANES];
 
 static struct lane *lane(u32 id)
 {

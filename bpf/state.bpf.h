@@ -153,6 +153,8 @@ enum turn {
 struct cpu_ctx {
 	u64 urgency; /* of what it runs */
 	bool brief; /* that is a brief job, see TN_BRIEF_DEADLINE */
+	bool brief_next; /* one came, and what was taken last runs next */
+	bool spoken_for; /* somebody pushes aside what it runs */
 	u64 hog_since; /* when it began to run a task of the lower tiers */
 	u8 bound_turn; /* enum turn: the next task runs on behalf of the bound */
 	bool helped; /* the last such turn was for one who is stuck */

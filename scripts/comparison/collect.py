@@ -7,7 +7,7 @@ nothing: a reason, or `refused` where the kernel did not admit the set."""
 import json
 import re
 
-from plan import run_name
+from plan import WAKE_EVERY_US, run_name
 from workload import thread_name
 
 
@@ -76,14 +76,18 @@ def collect_throughput(options, folder):
 
 
 def collect_latency(options, folder):
-    text, counts = (folder / "cyclictest").read_text(), {}
-    for line in text.splitlines():
-        if re.match(r"[0-9]{6}", line):
-            latency, *threads = map(int, line.split())
-            if sum(threads):
-                counts[latency] = sum(threads)
-    worst = max(int(n) for n in re.search(r"Max Latencies: ([0-9 ]+)", text).group(1).split())
-    return {"counts": sorted(counts.items()), "max_us": worst, "stats": read_stats(folder / "stats")}
+    """Every wake-up but those of the first second, before all are declared and at work."""
+    wakeups = {}
+    for thread, cycle, ns in re.findall(r"(?m)^ *(\d+): *(\d+): *(\d+)$", (folder / "cyclictest").read_text()):
+        wakeups.setdefault(thread, []).append((int(cycle), int(ns)))
+    settled = 1_000_000 // WAKE_EVERY_US
+    latencies = []
+    for seen in wakeups.values():
+        # It keeps the last 16384 of a thread.
+        if [cycle for cycle, _ in seen] != list(range(len(seen))):
+            raise ValueError("cyclictest lost wake-ups")
+        latencies += [ns for _, ns in seen[settled:]]
+    return {"latencies_ns": latencies, "stats": read_stats(folder / "stats")}
 
 
 def collect(options, repeats, out):
@@ -174,19 +178,9 @@ def row_throughput(options, records):
 
 
 def row_latency(options, records):
-    counts = {}
-    for latency, times in (pair for r in records for pair in r["counts"]):
-        counts[latency] = counts.get(latency, 0) + times
-    total = sum(counts.values())
-    row = {"samples": total, "max_us": max(r["max_us"] for r in records)}
-    row["mean_us"] = sum(latency * times for latency, times in counts.items()) / total
-    for label, share in (("p50_us", 50), ("p99_us", 99)):
-        seen = 0
-        for latency in sorted(counts):
-            seen += counts[latency]
-            if seen * 100 >= total * share:
-                row[label] = latency
-                break
+    latencies = [ns / 1000 for r in records for ns in r["latencies_ns"]]
+    row = {"samples": len(latencies), "mean_us": mean(latencies), "max_us": max(latencies)}
+    row |= {"p50_us": percentile(latencies, 50), "p99_us": percentile(latencies, 99)}
     return row | agent_figures(records)
 
 

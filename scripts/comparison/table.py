@@ -32,9 +32,9 @@ COLUMNS = {
     "latency": [
         ("samples", "samples", "d"),
         ("mean_us", "mean µs", ".1f"),
-        ("p50_us", "p50 µs", "d"),
-        ("p99_us", "p99 µs", "d"),
-        ("max_us", "max µs", "d"),
+        ("p50_us", "p50 µs", ".1f"),
+        ("p99_us", "p99 µs", ".1f"),
+        ("max_us", "max µs", ".1f"),
         ("decisions_per_s", "decisions/s", ".1f"),
         ("agent_cpu", "agent's CPU", ".1%"),
     ],

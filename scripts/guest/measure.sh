@@ -194,9 +194,8 @@ throughput() {
 }
 
 # latency OUT THREADS HOGS SECONDS INTERVAL HINT [WORKLOAD DELAY NAME:RUNTIME:DEADLINE:PERIOD...]:
-# cyclictest's histogram of wake-up latencies of SCHED_OTHER threads, which do not wake up in
-# step with each other, beside hogs or the jobs of rt-app. HINT is theirs, or empty:
-# RUNTIME:DEADLINE:PERIOD.
+# cyclictest's wake-up latencies of SCHED_OTHER threads, which do not wake up in step with each
+# other, beside hogs or the jobs of rt-app. HINT is theirs, or empty: RUNTIME:DEADLINE:PERIOD.
 latency() {
     local out=$1 threads=$2 hogs=$3 seconds=$4 interval=$5 hint=$6 workload=${7:-} delay=${8:-0}
     local tid runtime deadline period started rtapp cyclictest
@@ -205,7 +204,7 @@ latency() {
         await_rtapp "$delay"
     fi
     cyclictest --quiet --policy=other --threads="$threads" --interval="$interval" --distance=29 \
-        --duration="$seconds" --histogram=200000 >"$out/cyclictest" 2>&1 &
+        --duration="$seconds" --nsecs --verbose >"$out/cyclictest" 2>&1 &
     cyclictest=$!
     # Time for its threads to be there; the same for those without hints.
     sleep 0.3

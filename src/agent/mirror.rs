@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::record::Record;
-use crate::policy::{make_way, CpuMask, Job, Situation, Upcoming};
+use crate::policy::{make_way, CpuMask, Job, Situation, Upcoming, MAX_CPUS};
 
 /// More declared tasks than this are left to the BPF half alone.
 pub const MOST_TASKS: usize = 4096;
@@ -75,6 +75,8 @@ pub struct Mirror {
     /// When the truth began to be read last (monotonic), and who left since.
     asked_ns: i64,
     departed: Vec<Record>,
+    /// The pid that ran last on each CPU.
+    runners: Vec<u32>,
     jobs: Vec<Job>,
     upcoming: Vec<Upcoming>,
     /// Places of the situation's jobs and upcoming releases.
@@ -97,6 +99,7 @@ impl Mirror {
             overflow: 0,
             asked_ns: 0,
             departed: Vec::with_capacity(MOST_TASKS),
+            runners: vec![0; MAX_CPUS],
             jobs: Vec::with_capacity(MOST_TASKS),
             upcoming: Vec::with_capacity(MOST_TASKS),
             job_places: Vec::with_capacity(MOST_TASKS),
@@ -137,6 +140,9 @@ impl Mirror {
                 return;
             }
         }
+        if record.running {
+            self.set_aside_on(record, at_ns);
+        }
         match (known, record.gone) {
             (Some(place), true) => {
                 self.remove(place);
@@ -147,6 +153,28 @@ impl Mirror {
             (None, true) => {}
             (Some(place), false) => self.tasks[place] = Tracked::new(record, at_ns),
             (None, false) => self.add(record, at_ns),
+        }
+    }
+
+    /// Whoever ran where the task of `record` runs now does not any more: it is not told of
+    /// whom a brief job pushed aside.
+    fn set_aside_on(&mut self, record: &Record, at_ns: i64) {
+        let Some(runner) = self.runners.get_mut(usize::from(record.cpu)) else {
+            return;
+        };
+        let before = std::mem::replace(runner, record.pid);
+        let Some(&place) = self.place_of.get(&before) else {
+            return;
+        };
+        let tracked = &mut self.tasks[place];
+        if before != record.pid
+            && tracked.record.running
+            && tracked.record.cpu == record.cpu
+            && !tracked.newer_than(record)
+        {
+            tracked.record.executed_ns += (at_ns - tracked.at_ns).max(0);
+            tracked.record.running = false;
+            tracked.at_ns = at_ns;
         }
     }
 

@@ -233,3 +233,29 @@ fn a_brief_job_may_not_be_told_of_yet() {
     mirror.apply(&brief(u64::MAX));
     assert!(mirror.differs(&[brief(0)]));
 }
+
+#[test]
+fn who_ran_where_another_runs_now_was_set_aside() {
+    let mut mirror = Mirror::new();
+    let running = |pid: u32, at_ns: i64, cpu: u16| Record {
+        at_ns,
+        monotonic_ns: at_ns,
+        cpu,
+        running: true,
+        ..record(pid)
+    };
+    let executed = |mirror: &Mirror, pid: u32| {
+        let task = mirror.tasks().iter().find(|t| t.record.pid == pid).unwrap();
+        (task.record.running, task.record.executed_ns)
+    };
+    let before = record(1).executed_ns;
+    mirror.apply(&running(1, 10 * MS, 0));
+    // Elsewhere, or earlier: that says nothing of it.
+    mirror.apply(&running(2, 11 * MS, 1));
+    mirror.apply(&running(3, 9 * MS, 0));
+    assert_eq!(executed(&mirror, 1), (true, before));
+    mirror.apply(&running(1, 10 * MS + 1, 0));
+    mirror.apply(&running(4, 12 * MS + 1, 0));
+    assert_eq!(executed(&mirror, 1), (false, before + 2 * MS));
+    assert_eq!(executed(&mirror, 2), (true, before));
+}
