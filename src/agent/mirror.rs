@@ -172,7 +172,8 @@ impl Mirror {
             && tracked.record.cpu == record.cpu
             && !tracked.newer_than(record)
         {
-            tracked.record.executed_ns += (at_ns - tracked.at_ns).max(0);
+            let ran = (at_ns - tracked.at_ns).max(0);
+            tracked.record.executed_ns = tracked.record.executed_ns.saturating_add(ran);
             tracked.record.running = false;
             tracked.at_ns = at_ns;
         }
