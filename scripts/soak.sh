@@ -14,6 +14,7 @@
 #   --out DIR       where logs and figures go (default: target/soak)
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
+. "$REPO/tests/vm/stress/host.sh"
 
 HELPERS=(stats_watch sentinel)
 minutes=60 kernels=() policy=${POLICY:-temponet} cpus=2 mode=fast jobs=1
@@ -37,21 +38,11 @@ done
 soak() {
     local folder=$out/$1 status=0 verdict patience=$((minutes * 90 + 300))
     [[ $mode == fast ]] || patience=$((patience * 8))
-    rm -rf "$folder"
-    mkdir -p "$folder"
-    "$REPO/scripts/vm" --kernel "$1" --cpus "$cpus" --mode "$mode" --mem 2G --program "$program" \
-        --timeout "$patience" --console "$folder/console" --out "$folder" \
-        --add "$helpers/stats_watch:/usr/bin/stats_watch" --add "$helpers/sentinel:/usr/bin/sentinel" \
-        --add "$REPO/tests/vm/stress:/stress" \
-        -- env POLICY="$policy" MINUTES="$minutes" bash /stress/in_guest.sh soak $((minutes * 90 + 240)) \
-        >"$folder/vm" 2>&1 &
-    local guest=$!
-    # shellcheck disable=SC2064
-    trap "kill $guest 2>/dev/null; exit 143" TERM
-    wait $guest || status=$?
+    boot "$folder" --kernel "$1" --cpus "$cpus" --mode "$mode" --mem 2G --program "$program" --timeout "$patience" \
+        -- env POLICY="$policy" MINUTES="$minutes" bash /stress/in_guest.sh soak $((minutes * 90 + 240)) || status=$?
     case $status in
         0) verdict=held ;;
-        75) verdict='FAILED: disturbed by the host' ;;
+        "$DISTURBED") verdict='FAILED: disturbed by the host' ;;
         *) verdict=FAILED ;;
     esac
     printf '== kernel %s, %s minutes, policy %s: %s\n' "$1" "$minutes" "$policy" "$verdict"
@@ -61,13 +52,7 @@ soak() {
 }
 
 for kernel in "${kernels[@]}"; do "$REPO/scripts/kernel.sh" "$kernel" >/dev/null; done
-work=$(mktemp -d)
-trap 'jobs -p | xargs -r kill 2>/dev/null; wait; rm -rf "$work"' EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM HUP
-. "$REPO/tests/vm/stress/pack.sh"
-helpers=$work/bin
-pack_helpers "$helpers" "${HELPERS[@]}"
+pack_helpers "${HELPERS[@]}"
 for kernel in "${kernels[@]}"; do
     while (($(jobs -rp | wc -l) >= jobs)); do wait -n || true; done
     soak "$kernel" &

@@ -23,13 +23,10 @@
 # moment, and has failed if there is none. Status 0 if nothing failed.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
+. "$REPO/tests/vm/stress/host.sh"
 
 CASES=$REPO/tests/vm/stress/cases
 HELPERS=(stats_watch sentinel adversary)
-# Of a guest: its kernel fell over a fault of the emulator (scripts/vm); the host disturbed
-# it (tests/vm/stress/lib.sh).
-EMULATOR=122
-DISTURBED=75
 
 kernels=() cases=() policy=${POLICY:-temponet} seconds=20 cpus=2 mode=fast jobs=1
 program=$REPO/target/release/scx_temponet out=$REPO/target/stress list='' resume=''
@@ -82,7 +79,7 @@ has_passed() { grep -qsFx "$2" "$1/setting" && grep -qs ^PASS "$1/result"; }
 
 # boot_case KERNEL CASE FOLDER: one guest; its status.
 boot_case() {
-    local kernel=$1 case=$2 folder=$3 limit own patience option value helper guest status=0
+    local kernel=$1 case=$2 folder=$3 limit own patience option value
     local options=() mode=$mode
     limit=$(vm_option "$case" timeout)
     limit=${limit:-300}
@@ -96,18 +93,10 @@ boot_case() {
         value=$(vm_option "$case" $option)
         if [[ -n $value ]]; then options+=("--$option" "$value"); fi
     done
-    for helper in "${HELPERS[@]}"; do options+=(--add "$helpers/$helper:/usr/bin/$helper"); done
-    "$REPO/scripts/vm" --kernel "$kernel" --cpus "$cpus" --mode "$mode" --program "$program" \
-        --timeout "$patience" --console "$folder/console" --out "$folder" "${options[@]}" \
-        --add "$REPO/tests/vm/stress:/stress" --add "$REPO/packaging/scx_temponet.service:/stress/scx_temponet.service" \
-        -- env POLICY="$policy" LOAD_S="$seconds" bash /stress/in_guest.sh "cases/$case" "$limit" \
-        >"$folder/vm" 2>&1 &
-    # In the background, so that a signal need not wait for it.
-    guest=$!
-    # shellcheck disable=SC2064
-    trap "kill $guest 2>/dev/null; exit 143" TERM
-    wait $guest || status=$?
-    return $status
+    boot "$folder" --kernel "$kernel" --cpus "$cpus" --mode "$mode" --program "$program" \
+        --timeout "$patience" "${options[@]}" \
+        --add "$REPO/packaging/scx_temponet.service:/stress/scx_temponet.service" \
+        -- env POLICY="$policy" LOAD_S="$seconds" bash /stress/in_guest.sh "cases/$case" "$limit"
 }
 
 # try_case KERNEL CASE FOLDER: once more where it was the emulator (scripts/vm), or where
@@ -116,8 +105,6 @@ try_case() {
     local attempt status
     for attempt in 1 2 3; do
         status=0
-        rm -rf "$3"
-        mkdir -p "$3"
         boot_case "$@" || status=$?
         ((attempt < 3 && (status == EMULATOR || status == DISTURBED))) || break
         printf '      %s on %s, once more: %s\n' "$2" "$1" "$(why_again "$status" "$3")"
@@ -174,13 +161,7 @@ fi
 [[ -x $program ]] || die "no $program: build it first (cargo build --release)"
 for kernel in "${kernels[@]}"; do "$REPO/scripts/kernel.sh" "$kernel" >/dev/null; done
 if [[ " ${cases[*]} " == *" neighbours "* ]]; then "$REPO/scripts/peers.sh" scx_bpfland; fi
-work=$(mktemp -d)
-trap 'jobs -p | xargs -r kill 2>/dev/null; wait; rm -rf "$work"' EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM HUP
-. "$REPO/tests/vm/stress/pack.sh"
-helpers=$work/bin
-pack_helpers "$helpers" "${HELPERS[@]}"
+pack_helpers "${HELPERS[@]}"
 mkdir -p "$out"
 program_hash=$(sha256sum <"$program" | cut -c1-16)
 for kernel in "${kernels[@]}"; do
