@@ -80,6 +80,8 @@ def collect_latency(options, folder):
     wakeups = {}
     for thread, cycle, ns in re.findall(r"(?m)^ *(\d+): *(\d+): *(\d+)$", (folder / "cyclictest").read_text()):
         wakeups.setdefault(thread, []).append((int(cycle), int(ns)))
+    if not wakeups:
+        raise ValueError("cyclictest told of no wake-up")
     settled = 1_000_000 // WAKE_EVERY_US
     latencies = []
     for seen in wakeups.values():
