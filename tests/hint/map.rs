@@ -1,16 +1,15 @@
 //! The service in front of a real task storage map of the running kernel. It
 //! needs root and a kernel with BTF, but no sched_ext.
 
+use super::{eventually, Sleeper, MS};
 use libbpf_rs::libbpf_sys;
 use libbpf_rs::{MapHandle, MapType};
 use scx_temponet::agent::hint::{Hint, HintClient, HintServer, Limits, MapStore};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::Command;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-const MS: u64 = 1_000_000;
+use std::time::Duration;
 
 /// A task storage map as BPF declares it: key `int`, value of a hint's size.
 fn task_storage() -> Option<MapHandle> {
@@ -71,23 +70,6 @@ fn service(dir: &Path) -> Option<HintServer> {
 
 fn hint(runtime_ms: u64) -> Hint {
     Hint::new(runtime_ms * MS, 40 * MS, 40 * MS, 1).unwrap()
-}
-
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn eventually(what: &str, condition: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < Duration::from_secs(10), "never: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 #[test]
@@ -156,13 +138,13 @@ fn exec_from_a_second_thread_keeps_hint_and_charge() {
     };
     let socket = dir.path().join("hint.sock");
     let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "helper_declares_and_execs_from_its_thread"])
+        .args(["--exact", "map::helper_declares_and_execs_from_its_thread"])
         .args(["--test-threads", "2"])
         .env(HELPER_SOCKET, &socket)
         .spawn()
         .unwrap();
-    let child = Running(child);
-    let pid = child.0.id() as i32;
+    let child = Sleeper(child);
+    let pid = child.pid();
     eventually("the program is exchanged", || {
         std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|c| c == "sleep\n")
     });

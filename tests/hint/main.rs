@@ -1,0 +1,123 @@
+//! The hint service over its real socket, with real tasks and real users. What
+//! needs a second user needs root to become one, and is skipped with a word otherwise.
+
+mod c_header;
+mod declare;
+mod map;
+mod strangers;
+
+use scx_temponet::agent::hint::client::ClientError;
+use scx_temponet::agent::hint::{Hint, HintClient, HintServer, Limits, MemoryStore};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const MS: u64 = 1_000_000;
+const NOBODY: u32 = 65534;
+
+/// The service, with memory in the place of the BPF map.
+struct Service {
+    server: HintServer,
+    store: Arc<MemoryStore>,
+    socket: PathBuf,
+    dir: tempfile::TempDir,
+}
+
+fn service_with(limits: Limits) -> Service {
+    let dir = tempfile::Builder::new()
+        .permissions(std::fs::Permissions::from_mode(0o755))
+        .tempdir()
+        .unwrap();
+    let socket = dir.path().join("run").join("hint.sock");
+    let server = HintServer::start(&socket, limits).unwrap();
+    let store = Arc::new(MemoryStore::default());
+    server.attach(store.clone()).unwrap();
+    Service {
+        server,
+        store,
+        socket,
+        dir,
+    }
+}
+
+/// Room for all: what a test does not look at must not depend on the machine.
+fn service() -> Service {
+    service_with(Limits {
+        util_max: 8.0,
+        util_user: 8.0,
+        ..Limits::default()
+    })
+}
+
+impl Service {
+    fn client(&self) -> HintClient {
+        HintClient::connect_to(&self.socket).unwrap()
+    }
+}
+
+fn hint(runtime_ms: u64, period_ms: u64) -> Hint {
+    Hint::new(runtime_ms * MS, period_ms * MS, period_ms * MS, 0).unwrap()
+}
+
+fn me() -> i32 {
+    HintClient::this_thread()
+}
+
+struct Sleeper(Child);
+
+impl Sleeper {
+    fn new() -> Self {
+        Self(Command::new("sleep").arg("60").spawn().unwrap())
+    }
+
+    fn pid(&self) -> i32 {
+        self.0.id() as i32
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn eventually(what: &str, condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < Duration::from_secs(10), "never: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn refusal(result: Result<(), ClientError>) -> (i32, String) {
+    let error = result.unwrap_err();
+    (error.refused_with().unwrap_or(0), error.to_string())
+}
+
+fn root(test: &str) -> bool {
+    // SAFETY: geteuid has no arguments.
+    let root = unsafe { libc::geteuid() } == 0;
+    if !root {
+        eprintln!("{test}: skipped, needs root to act as another user");
+    }
+    root
+}
+
+/// Runs `act` in a thread that is another user: credentials are per thread in
+/// the kernel, it is libc that keeps a process's threads alike.
+fn as_nobody<T: Send>(act: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        scope
+            .spawn(|| {
+                // SAFETY: three ids; this thread ends before anything else uses it.
+                let failed = unsafe { libc::syscall(libc::SYS_setresuid, NOBODY, NOBODY, NOBODY) };
+                assert_eq!(failed, 0);
+                act()
+            })
+            .join()
+            .unwrap()
+    })
+}
