@@ -11,7 +11,8 @@
 #   --mode M        as scripts/vm takes it: fast or icount (default: fast)
 #   --jobs N        so many guests at once (default: 1)
 #   --program P     the scx_temponet to test (default: the release build)
-#   --out DIR       where logs and figures go (default: target/soak)
+#   --out DIR       where logs and figures go (default: target/soak); DIR/KERNEL/vm tells
+#                   how far it is
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 . "$REPO/tests/vm/stress/host.sh"

@@ -14,7 +14,8 @@
 #   --mode M        as scripts/vm takes it: fast or icount (default: fast)
 #   --jobs N        so many guests at once (default: 1)
 #   --program P     the scx_temponet to test (default: the release build)
-#   --out DIR       where logs and figures go (default: target/stress)
+#   --out DIR       where logs and figures go (default: target/stress); DIR/KERNEL/CASE/vm
+#                   tells how far a long case is
 #   --resume        leave out what DIR says has passed with the same program, tests and
 #                   options
 #

@@ -23,14 +23,14 @@ pack_helpers() {
 }
 
 # boot FOLDER ARGUMENT...: a guest with the helpers and the tests, which leaves its files there;
-# its status.
+# its status. Without the instructions that make an inference slow in an emulator alone.
 boot() {
     local folder=$1 helper options=() guest status=0
     shift
     rm -rf "$folder"
     mkdir -p "$folder"
     for helper in "$helpers"/*; do options+=(--add "$helper:/usr/bin/${helper##*/}"); done
-    "$REPO/scripts/vm" --console "$folder/console" --out "$folder" "${options[@]}" \
+    "$REPO/scripts/vm" --no-fma --console "$folder/console" --out "$folder" "${options[@]}" \
         --add "$REPO/tests/vm/stress:/stress" "$@" >"$folder/vm" 2>&1 &
     # In the background, so that a signal need not wait for it.
     guest=$!

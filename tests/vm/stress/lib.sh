@@ -47,6 +47,8 @@ keeps_some_for_sched_ext() {
 }
 
 say() { printf '  %s\n' "$*"; }
+# How far a long case is, for whoever waits for it.
+report() { printf '%s\n' "$*" >&3; }
 loads_so_far() { cat $SCX/enable_seq; }
 # KiB.
 agent_rss() { awk '/^VmRSS/ { print $2 }' "/proc/$scheduler_pid/status"; }

@@ -40,6 +40,7 @@ for ((minute = 1; minute <= MINUTES; minute++)); do
     dismiss $visitor
     if ((${#rivals[@]})); then stop_rivals; fi
     check_loaded
+    report "minute $minute of $MINUTES"
     ((SECONDS - started >= 60)) || sleep $((60 - (SECONDS - started)))
     if ((minute % 10 == 0 || minute == MINUTES)); then
         printf 'minute=%d rss_kb=%d maps_kb=%d\n' "$minute" "$(agent_rss)" $(($(map_bytes) / 1024)) >>/out/memory

@@ -11,6 +11,7 @@ for ((round = 1; round <= 100; round++)); do
     start_scheduler --policy "$POLICY"
     stop_scheduler
     assert_eq "$scheduler_status" 0 "exit status in round $round"
+    ((round % 10)) || report "$round loads in $SECONDS s"
 done
 for pid in "${spinning[@]}"; do assert_ge "$(cpu_ticks "$pid")" 1 "CPU ticks of hog $pid"; done
 begin
