@@ -7,8 +7,7 @@
 #ifndef __TEMPONET_AHEAD_BPF_H
 #define __TEMPONET_AHEAD_BPF_H
 
-/* How far down a queue such tasks are looked for, and how many are moved at once. */
-#define AHEAD_SCAN 64
+/* How many such tasks are moved at once. */
 #define AHEAD_MAX 4
 
 /* When the next of those who wait in a lane is to be brought back; 0: nobody waits. */
@@ -34,12 +33,10 @@ __weak u64 find_due(u32 queue, s32 cpu, u64 now)
 {
 	struct task_struct *p;
 	struct task_ctx *tctx;
-	u32 scanned = 0, tier;
 	u64 found = 0;
+	u32 tier;
 
 	bpf_for_each(scx_dsq, p, queue, 0) {
-		if (++scanned > AHEAD_SCAN)
-			break;
 		tctx = task_ctx(p);
 		if (!tctx || tctx->base != TN_DECLARED)
 			continue;

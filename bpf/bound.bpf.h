@@ -54,7 +54,7 @@ enum whom {
 
 /*
  * Of those in @queue that may run on @cpu and wait since before @oldest, the one that
- * waits longest is next.
+ * waits longest is next; one that ends grace periods goes first.
  */
 __weak int take_oldest(u32 queue, s32 cpu, u64 oldest, u32 whom)
 {
@@ -74,6 +74,8 @@ __weak int take_oldest(u32 queue, s32 cpu, u64 oldest, u32 whom)
 		if (!tctx || (whom == WHOM_MATE && tctx->helped_at == stuck_since))
 			continue;
 		from = whom == WHOM_OWED ? tctx->waits_since : tctx->queued_at;
+		if (rcu_first(tctx))
+			from = 0;
 		if (time_before(from, oldest) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr)) {
 			oldest = from;
 			pid = p->pid;

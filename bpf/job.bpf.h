@@ -94,11 +94,30 @@ static u64 hopeless_at(const struct task_ctx *tctx)
 	return tctx->deadline_at + (tctx->kept ? tctx->period_ns : 0);
 }
 
+/*
+ * RCU's own threads end the grace periods that the whole kernel waits for, and run several
+ * times in each. In line with a crowd they would wait for seconds each time, and after 21 s
+ * Linux calls that a stall and ejects us. So they are no hogs whatever they do, and stand
+ * before all but declared jobs, unless they do not let go (or a host took the CPU from
+ * under them, which looks the same).
+ */
+static bool rcu_first(const struct task_ctx *tctx)
+{
+	return tctx->rcu && tctx->awake_ns < TN_SLICE_JOB;
+}
+
+static u64 rcu_key(const struct task_ctx *tctx, u64 now)
+{
+	return rcu_first(tctx) ? 0 : now + TN_SLICE_JOB;
+}
+
 /* Where a task stands now, and by which time it is ordered there. */
 static u32 task_tier(struct task_ctx *tctx, s32 cpu, u64 now)
 {
 	u32 said = TN_VERDICT_NONE;
 
+	if (tctx->rcu && tctx->base != TN_DECLARED)
+		return TN_INFERRED;
 	if (tctx->base == TN_BACKGROUND)
 		return TN_BACKGROUND;
 	if (tctx->base == TN_DECLARED)
@@ -144,12 +163,17 @@ static u32 task_tier(struct task_ctx *tctx, s32 cpu, u64 now)
 
 static u64 tier_key(const struct task_ctx *tctx, u32 tier, u64 now)
 {
+	/* A grace period waits for it, and a moment is all that it needs. */
+	if (tier > TN_INFERRED && tctx->reader)
+		return 0;
 	if (tier == TN_BACKGROUND)
 		return hog_key(tctx, now);
 	/* Late tasks are brought back on time one after the other, the cheapest
 	 * first: that is the most jobs on time for the work. */
 	if (tier == TN_LATE)
 		return job_cost(tctx) + tctx->tie + (tctx->given_up ? GIVEN_UP_LAST : 0);
+	if (tier == TN_INFERRED && tctx->rcu)
+		return rcu_key(tctx, now);
 	/* A deadline many seconds away is no reason to wait for as long. */
 	return MIN(tctx->deadline_at, tctx->release_at + TN_STARVE_BOUND / 2);
 }
@@ -429,6 +453,7 @@ static void account(struct task_struct *p, struct task_ctx *tctx)
 	tctx->accounted_ns = total;
 	tctx->exec_ns += ran;
 	tctx->burst_exec_ns += ran;
+	tctx->awake_ns += ran;
 	tctx->turn_left -= MIN(ran, tctx->turn_left);
 	class_stats(tctx->run_tier)->run_ns += ran;
 	/* What it runs like others does not count, or it would never have credit again. */

@@ -287,7 +287,7 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 			cpuc->hog_since = now;
 		if (tier == TN_BACKGROUND) {
 			/* Who was taken from the middle says nothing of the others. */
-			if (cpuc->bound_turn != TURN_SINGLE)
+			if (cpuc->bound_turn != TURN_SINGLE && !tctx->reader)
 				advance_vclock(tctx->vtime, now);
 			/* Who came here without a wait has nothing to wait on since. */
 			owe_turn(tctx);
@@ -384,6 +384,14 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 		wake_idle_for_waiting(dom);
 }
 
+/* It is being pushed aside within a section that a grace period has to wait for. The field is
+ * there only where that can happen. */
+static bool reads_rcu(const struct task_struct *p)
+{
+	return bpf_core_field_exists(p->rcu_read_unlock_special) &&
+	       p->rcu_read_unlock_special.b.blocked;
+}
+
 void BPF_STRUCT_OPS(temponet_stopping, struct task_struct *p, bool runnable)
 {
 	struct task_ctx *tctx = task_ctx(p);
@@ -395,6 +403,8 @@ void BPF_STRUCT_OPS(temponet_stopping, struct task_struct *p, bool runnable)
 	if (is_agent(p))
 		agent_on = 0;
 	tctx->cut_in = false;
+	/* Once: who reads all the time shall not have all turns. */
+	tctx->reader = runnable && reads_rcu(p) && !tctx->reader;
 	if (runnable) {
 		/* Whose slice is used up is told of when it is queued again, if it is. */
 		if (concerns_agent(tctx) && (p->scx.slice || exits(p) || is_migration_disabled(p)))
@@ -403,6 +413,7 @@ void BPF_STRUCT_OPS(temponet_stopping, struct task_struct *p, bool runnable)
 	}
 	unweigh_hog(p, tctx);
 	tctx->turn_left = 0;
+	tctx->awake_ns = 0;
 	/* The job is done, unless the next wake-up finds that it goes on. */
 	tctx->slept_at = scx_bpf_now();
 	tctx->sleep = ASLEEP;
@@ -446,6 +457,13 @@ void BPF_STRUCT_OPS(temponet_cpu_acquire, s32 cpu, struct scx_cpu_acquire_args *
 	cpu_ctx(cpu)->urgency = URGENCY_IDLE;
 }
 
+/* rcu_preempt, rcu_sched, rcu_tasks_*, rcu_exp_*: the kernel's threads keep their names. */
+static bool is_rcu(const struct task_struct *p)
+{
+	return (p->flags & PF_KTHREAD) && p->comm[0] == 'r' && p->comm[1] == 'c' &&
+	       p->comm[2] == 'u' && p->comm[3] == '_';
+}
+
 s32 BPF_STRUCT_OPS_SLEEPABLE(temponet_init_task, struct task_struct *p,
 			     struct scx_init_task_args *args)
 {
@@ -459,6 +477,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(temponet_init_task, struct task_struct *p,
 	tctx->vtime = vclock;
 	tctx->pid = p->pid;
 	tctx->tie = p->pid & 1023;
+	tctx->rcu = is_rcu(p);
 	tctx->accounted_ns = p->se.sum_exec_runtime;
 	return 0;
 }

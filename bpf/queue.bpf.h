@@ -327,7 +327,7 @@ __weak int shed_dearest(u32 lane_id, u64 prev_cost, u64 now)
  */
 static bool crowded(u32 dom, const struct task_ctx *tctx)
 {
-	return !steady(tctx) &&
+	return !steady(tctx) && !tctx->rcu &&
 	       lane(dom)->nr[TN_INFERRED] * tctx->runtime_ns > (u64)TN_CROWD * nr_servers(dom);
 }
 

@@ -80,6 +80,9 @@ struct task_ctx {
 	/* Waiting and running. */
 	u32 pid;
 	u32 cpu; /* where it ran last */
+	bool rcu; /* it ends the kernel's grace periods */
+	bool reader; /* it was pushed aside while it kept one from ending */
+	u64 awake_ns; /* its CPU time since it last slept */
 	bool on_cpu;
 	bool cut_in; /* a thread of the agent that was let past the queues */
 	u32 queue; /* 1 + index of the queue it is counted in, 0: none */

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Every stressor of stress-ng's class scheduler, one after the other and all at once.
+# Every stressor of stress-ng's class scheduler, one after the other, and all at once but
+# those that own CPUs with a real-time policy.
 #: timeout 900
 #: mem 2G
 . "$(dirname "$0")/../lib.sh"
@@ -9,5 +10,5 @@ left_out=()
 keeps_some_for_sched_ext || left_out=(-x mutex)
 begin
 run_class scheduler "${left_out[@]}"
-run_class_at_once scheduler "${left_out[@]}"
+run_class_at_once scheduler -x mutex,hrtimers,softlockup
 finish
