@@ -94,23 +94,6 @@ static u64 hopeless_at(const struct task_ctx *tctx)
 	return tctx->deadline_at + (tctx->kept ? tctx->period_ns : 0);
 }
 
-/*
- * RCU's own threads end the grace periods that the whole kernel waits for, and run several
- * times in each. In line with a crowd they would wait for seconds each time, and after 21 s
- * Linux calls that a stall and ejects us. So they are no hogs whatever they do, and stand
- * before all but declared jobs, unless they do not let go (or a host took the CPU from
- * under them, which looks the same).
- */
-static bool rcu_first(const struct task_ctx *tctx)
-{
-	return tctx->rcu && tctx->awake_ns < TN_SLICE_JOB;
-}
-
-static u64 rcu_key(const struct task_ctx *tctx, u64 now)
-{
-	return rcu_first(tctx) ? 0 : now + TN_SLICE_JOB;
-}
-
 /* Where a task stands now, and by which time it is ordered there. */
 static u32 task_tier(struct task_ctx *tctx, s32 cpu, u64 now)
 {
@@ -164,7 +147,7 @@ static u32 task_tier(struct task_ctx *tctx, s32 cpu, u64 now)
 static u64 tier_key(const struct task_ctx *tctx, u32 tier, u64 now)
 {
 	/* A grace period waits for it, and a moment is all that it needs. */
-	if (tier > TN_INFERRED && tctx->reader)
+	if (tier > TN_INFERRED && tctx->reader == READER_WAITS)
 		return 0;
 	if (tier == TN_BACKGROUND)
 		return hog_key(tctx, now);

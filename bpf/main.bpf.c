@@ -47,6 +47,7 @@ UEI_DEFINE(uei);
 
 #include "state.bpf.h"
 #include "pressure.bpf.h"
+#include "rcu.bpf.h"
 #include "load.bpf.h"
 #include "params.bpf.h"
 #include "board.bpf.h"
@@ -287,7 +288,7 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 			cpuc->hog_since = now;
 		if (tier == TN_BACKGROUND) {
 			/* Who was taken from the middle says nothing of the others. */
-			if (cpuc->bound_turn != TURN_SINGLE && !tctx->reader)
+			if (cpuc->bound_turn != TURN_SINGLE && tctx->reader != READER_WAITS)
 				advance_vclock(tctx->vtime, now);
 			/* Who came here without a wait has nothing to wait on since. */
 			owe_turn(tctx);
@@ -302,6 +303,8 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	}
 	tctx->placed = false;
+	if (tctx->reader == READER_WAITS)
+		tctx->reader = READER_RUNS;
 	if (concerns_agent(tctx))
 		tell_change(p, tctx, cpu, TN_REC_RUNNABLE | TN_REC_RUNNING, now);
 	cpuc->turn_until = 0;
@@ -384,14 +387,6 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 		wake_idle_for_waiting(dom);
 }
 
-/* It is being pushed aside within a section that a grace period has to wait for. The field is
- * there only where that can happen. */
-static bool reads_rcu(const struct task_struct *p)
-{
-	return bpf_core_field_exists(p->rcu_read_unlock_special) &&
-	       p->rcu_read_unlock_special.b.blocked;
-}
-
 void BPF_STRUCT_OPS(temponet_stopping, struct task_struct *p, bool runnable)
 {
 	struct task_ctx *tctx = task_ctx(p);
@@ -403,8 +398,7 @@ void BPF_STRUCT_OPS(temponet_stopping, struct task_struct *p, bool runnable)
 	if (is_agent(p))
 		agent_on = 0;
 	tctx->cut_in = false;
-	/* Once: who reads all the time shall not have all turns. */
-	tctx->reader = runnable && reads_rcu(p) && !tctx->reader;
+	note_reader(p, tctx, runnable);
 	if (runnable) {
 		/* Whose slice is used up is told of when it is queued again, if it is. */
 		if (concerns_agent(tctx) && (p->scx.slice || exits(p) || is_migration_disabled(p)))
@@ -455,13 +449,6 @@ void BPF_STRUCT_OPS(temponet_cpu_release, s32 cpu, struct scx_cpu_release_args *
 void BPF_STRUCT_OPS(temponet_cpu_acquire, s32 cpu, struct scx_cpu_acquire_args *args)
 {
 	cpu_ctx(cpu)->urgency = URGENCY_IDLE;
-}
-
-/* rcu_preempt, rcu_sched, rcu_tasks_*, rcu_exp_*: the kernel's threads keep their names. */
-static bool is_rcu(const struct task_struct *p)
-{
-	return (p->flags & PF_KTHREAD) && p->comm[0] == 'r' && p->comm[1] == 'c' &&
-	       p->comm[2] == 'u' && p->comm[3] == '_';
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(temponet_init_task, struct task_struct *p,

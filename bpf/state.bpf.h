@@ -81,7 +81,7 @@ struct task_ctx {
 	u32 pid;
 	u32 cpu; /* where it ran last */
 	bool rcu; /* it ends the kernel's grace periods */
-	bool reader; /* it was pushed aside while it kept one from ending */
+	u8 reader; /* see rcu.bpf.h */
 	u64 awake_ns; /* its CPU time since it last slept */
 	bool on_cpu;
 	bool cut_in; /* a thread of the agent that was let past the queues */
