@@ -1,6 +1,5 @@
 #!/bin/bash
-# Every stressor of stress-ng's class scheduler, one after the other, and all at once but
-# those that own CPUs with a real-time policy.
+# Stress-ng's class scheduler, one stressor after the other, and all at once but real-time hogs.
 #: timeout 900
 #: mem 2G
 . "$(dirname "$0")/../lib.sh"

@@ -2,8 +2,8 @@
 # Loaded and unloaded a hundred times while the machine works.
 #: timeout 3600
 . "$(dirname "$0")/../lib.sh"
-# At the same nice level to load takes a minute each time: the kernel's own scheduler gives them
-# most of the time.
+# At their nice level a load took up to a minute in an emulator: the kernel's own scheduler gives
+# them most of the time.
 spin $((CPUS * 2)) nice -n 19
 nice -n 19 stress-ng --quiet --switch 2 --timer 1 --fork 1 &
 load=$!
