@@ -301,17 +301,6 @@ __weak int serve_bound(s32 cpu, u32 dom, u64 now)
 	return true;
 }
 
-/*
- * Who is cut short (by a declared job, the agent, a real-time task, somebody who waited for
- * longer) waits on since before, until it has had a little: what it did so far would be all
- * for a second, or for a round of a crowd.
- */
-static void owe_turn(struct task_ctx *tctx)
-{
-	if (!tctx->turn_left)
-		tctx->turn_left = TN_SLICE_BOUND_CROWD;
-}
-
 /* The task that was taken runs. */
 static void begin_turn(struct task_struct *p, struct task_ctx *tctx, s32 cpu)
 {
@@ -331,7 +320,7 @@ static void begin_turn(struct task_struct *p, struct task_ctx *tctx, s32 cpu)
 static void begin_wait(struct task_ctx *tctx, u64 now)
 {
 	tctx->queued_at = now;
-	if (tctx->turn_left > TN_SLICE_BOUND_CROWD / 2)
+	if (turn_owed(tctx))
 		return;
 	tctx->turn_left = 0;
 	tctx->waits_since = now;

@@ -49,6 +49,22 @@ static void place_hog(struct task_ctx *tctx)
 }
 
 /*
+ * Who is cut short (by a declared job, the agent, a real-time task, somebody who waited for
+ * longer) waits on since before, until it has had a little: what it did so far would be all
+ * for a second, or for a round of a crowd.
+ */
+static void owe_turn(struct task_ctx *tctx)
+{
+	if (!tctx->turn_left)
+		tctx->turn_left = TN_SLICE_BOUND_CROWD;
+}
+
+static bool turn_owed(const struct task_ctx *tctx)
+{
+	return tctx->turn_left > TN_SLICE_BOUND_CROWD / 2;
+}
+
+/*
  * When it should be a hog's turn, in the time of the wall, within TN_AGING: the clock's
  * hand may go slower from one moment to the next, and who was placed by how fast it went
  * would see all that come later go first.
@@ -57,6 +73,9 @@ static u64 hog_key(const struct task_ctx *tctx, u64 now)
 {
 	u64 span = hog_span(), behind = since(tctx->vtime, vclock - TN_SLICE_BACKGROUND);
 
+	/* It keeps its place. */
+	if (turn_owed(tctx))
+		return tctx->waits_since;
 	return now + MIN(behind, span) / (span >> 16) * (TN_AGING >> 16);
 }
 
