@@ -88,6 +88,9 @@ static __always_inline s32 queue_task(struct task_struct *p, struct task_ctx *tc
 	queue = queue_id(task_lane(p, cpu), tier);
 	if (!tctx->queued_at)
 		begin_wait(tctx, now);
+	else if (enq_flags & SCX_ENQ_REENQ)
+		/* It was next, and a real-time task came first. */
+		owe_turn(tctx);
 	join_queue(tctx, queue, now);
 	if (is_agent(p))
 		agent_waits_in = queue / TN_NR_TIERS + 1;
@@ -338,7 +341,7 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 	struct cpu_ctx *cpuc = cpu_ctx(cpu);
 	u32 dom = dom_of(cpu), tier;
 	u64 now, deadline, period;
-	bool turn;
+	bool turn, begun;
 
 	if (!tctx)
 		return;
@@ -376,10 +379,12 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 	cpuc->urgency = urgency(tier, tier_key(tctx, tier, now));
 	if (turn)
 		cpuc->urgency = MIN(cpuc->urgency, URGENCY_TURN);
+	/* Nobody's turn is cut short at once for somebody else's. */
+	begun = turn || (tier == TN_BACKGROUND && turn_owed(tctx));
 
 	if (deadline != tctx->deadline_at ||
 	    ((tier != TN_DECLARED || !trusted(cpu, now)) && outranked(cpu, dom, cpuc->urgency)) ||
-	    (!turn && bound_due(cpu, dom, now)) || back_due(dom, now) ||
+	    (!begun && bound_due(cpu, dom, now)) || back_due(dom, now) ||
 	    back_due(cpu_lane(cpu), now) || yielded_due(cpu, dom, cpuc->brief, now) ||
 	    (tier != TN_DECLARED && scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu)))
 		scx_bpf_task_set_slice(p, 0);

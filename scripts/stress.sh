@@ -12,7 +12,8 @@
 #   --seconds S     length of a load, where the case does not fix it (default: 20)
 #   --cpus N        vCPUs of a guest (default: 2)
 #   --mode M        as scripts/vm takes it: fast or icount (default: fast)
-#   --jobs N        so many guests at once (default: 1)
+#   --jobs N        so many guests at once (default: 1), but for cases that want the host to
+#                   themselves, which come last
 #   --program P     the scx_temponet to test (default: the release build)
 #   --out DIR       where logs and figures go (default: target/stress); DIR/KERNEL/CASE/vm
 #                   tells how far a long case is
@@ -64,7 +65,7 @@ parse_arguments() {
 }
 
 # The first comment of a case says what it does; `#: NAME VALUE` are options of
-# scripts/vm.
+# scripts/vm, and `#: alone yes` of this.
 about() { sed -n '2{s/^# //;p}' "$CASES/$1.sh"; }
 vm_option() { sed -n "s/^#: $2 //p" "$CASES/$1.sh"; }
 
@@ -154,6 +155,21 @@ short_figures() {
             v["on_time_free"], v["on_time_pinned"], v["wait_max_ms"], v["bound_ms"], v["rss_before_kb"], v["rss_after_kb"], v["host_stall_ms"] }' "$1"
 }
 
+is_alone() { [[ $(vm_option "$1" alone) == yes ]]; }
+
+# run_cases JOBS CASE...: on all kernels, so many guests at once.
+run_cases() {
+    local jobs=$1 kernel case
+    shift
+    for kernel in "${kernels[@]}"; do
+        for case; do
+            while (($(jobs -rp | wc -l) >= jobs)); do wait -n || true; done
+            run_case "$kernel" "$case" &
+        done
+    done
+    wait
+}
+
 parse_arguments "$@"
 if [[ -n $list ]]; then
     for case in "${cases[@]}"; do printf '%-24s %s\n' "$case" "$(about "$case")"; done
@@ -165,13 +181,10 @@ if [[ " ${cases[*]} " == *" neighbours "* ]]; then "$REPO/scripts/peers.sh" scx_
 pack_helpers "${HELPERS[@]}"
 mkdir -p "$out"
 program_hash=$(sha256sum <"$program" | cut -c1-16)
-for kernel in "${kernels[@]}"; do
-    for case in "${cases[@]}"; do
-        while (($(jobs -rp | wc -l) >= jobs)); do wait -n || true; done
-        run_case "$kernel" "$case" &
-    done
-done
-wait
+together=() alone=()
+for case in "${cases[@]}"; do if is_alone "$case"; then alone+=("$case"); else together+=("$case"); fi; done
+run_cases "$jobs" "${together[@]}"
+run_cases 1 "${alone[@]}"
 for kernel in "${kernels[@]}"; do
     for case in "${cases[@]}"; do cat "$out/$kernel/$case/result"; done
 done >"$out/results.tsv"

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use scx_stats::prelude::*;
 use serde_json::Value;
 
-/// A scheduler that answers later than this is as good as gone.
-const PATIENCE_MS: u64 = 2000;
+/// A scheduler that answers later than this is as good as gone. The thread that answers is a
+/// task like others, and may have to wait for as long as any (`TN_STARVE_BOUND`, 4 s).
+const PATIENCE_MS: u64 = 6000;
 
 pub struct Source {
     socket: PathBuf,

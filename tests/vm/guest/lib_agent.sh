@@ -11,8 +11,14 @@ stop_rivals() {
     wait "$rivals" || true
 }
 
-# watch SECONDS: the figures of so many seconds, in two halves.
-watch() { timeout -s INT $(($1 + 1)) scx_temponet monitor --json --interval "$(($1 / 2))" | tail -n +2 || true; }
+# watch SECONDS: the figures of so many seconds, in two halves, however long it takes to begin.
+watch() {
+    local figures
+    exec {figures}< <(exec timeout -s INT $(($1 * 2 + 20)) scx_temponet monitor --json --interval "$(($1 / 2))")
+    sed -n '2p; 3 { p; q }' <&"$figures"
+    kill -INT $! 2>/dev/null || true
+    exec {figures}<&-
+}
 
 # watch_calmly SECONDS: and once more, where something had to be put right; up to three times,
 # where no decision was in time. A host that holds the guest up may do so for longer than either

@@ -1,14 +1,16 @@
 #!/bin/bash
 # 2,000 tasks that want to run, all at once.
 #: mem 2G
+#: alone yes
 #: timeout 600
 . "$(dirname "$0")/../lib.sh"
 CROWD=2000
 WAIT_BOUND_MS=$(wait_bound_ms $((CROWD / CPUS)))
 box=$(make_cgroup crowd)
 # What ends grace periods runs several times in each, and Linux waits for 21 s at most. In
-# line with the crowd it waited for seconds at a time.
-RCU_WAIT_MS=1000
+# line with the crowd it waited for 0.2 to 4 s at a time. It may have to wait for two declared
+# jobs and the next tick.
+RCU_WAIT_MS=50
 rcu=$(grep -lxE 'rcu_(preempt|sched)' /proc/[0-9]*/comm | cut -d/ -f3)
 # Its longest wait, in ns: what a wait adds to its sum when it ends, in a tenth of a second.
 # It waits for what never comes instead of a `sleep`, each of which would take its time from all.
@@ -47,7 +49,6 @@ sleep "$LOAD_S"
 dismiss $watcher_of_rcu
 rcu_wait_ms=$(($(cat /tmp/rcu_wait) / 1000000))
 say "RCU waited for $rcu_wait_ms ms at most"
-assert_le $rcu_wait_ms $RCU_WAIT_MS "ms that RCU waited at most"
 started=$SECONDS
 timeout 120 /bin/true || fail "a newcomer starved"
 say "a newcomer was done after $((SECONDS - started)) s"
@@ -56,3 +57,4 @@ echo 1 >"$box/cgroup.kill"
 all_gone() { (($(here) == 0)); }
 wait_for 120 all_gone || fail "$(here) of the crowd did not go"
 finish
+assert_le $rcu_wait_ms $((RCU_WAIT_MS + 2 * host_stall_ms)) "ms that RCU waited at most"
