@@ -11,7 +11,7 @@
 #   --policy P      what the scheduler is loaded with (default: $POLICY, else temponet)
 #   --seconds S     length of a load, where the case does not fix it (default: 20)
 #   --cpus N        vCPUs of a guest (default: 2)
-#   --mode M        as scripts/vm takes it: fast or icount (default: fast)
+#   --mode M        as scripts/vm takes it: fast, turns or icount (default: fast)
 #   --jobs N        so many guests at once (default: 1), but for cases that want the host to
 #                   themselves, which come last
 #   --program P     the scx_temponet to test (default: the release build)
@@ -85,12 +85,12 @@ boot_case() {
     local options=() mode=$mode
     limit=$(vm_option "$case" timeout)
     limit=${limit:-300}
-    # A guest that counts instructions does not survive all that a case may do.
+    # A guest that counts instructions may take several seconds for one of its own, and does
+    # not survive all that a case may do.
     own=$(vm_option "$case" mode)
-    mode=${own:-$mode}
-    # And may take several seconds for one of its own.
+    if [[ $mode == icount ]]; then mode=${own:-icount}; fi
     patience=$((limit + 120))
-    [[ $mode == fast ]] || patience=$((patience * 8))
+    if [[ $mode == icount ]]; then patience=$((patience * 8)); fi
     for option in mem disk; do
         value=$(vm_option "$case" $option)
         if [[ -n $value ]]; then options+=("--$option" "$value"); fi
@@ -101,16 +101,16 @@ boot_case() {
         -- env POLICY="$policy" LOAD_S="$seconds" bash /stress/in_guest.sh "cases/$case" "$limit"
 }
 
-# try_case KERNEL CASE FOLDER: once more where it was the emulator (scripts/vm), or where
-# the host left too little of its CPUs to judge by.
+# try_case KERNEL CASE FOLDER: once more where it was the emulator, in the mode that spares it
+# that fault (scripts/vm), or where the host left too little of its CPUs to judge by.
 try_case() {
-    local attempt status
+    local attempt status mode=$mode
     for attempt in 1 2 3; do
         status=0
         boot_case "$@" || status=$?
         ((attempt < 3 && (status == EMULATOR || status == DISTURBED))) || break
         printf '      %s on %s, once more: %s\n' "$2" "$1" "$(why_again "$status" "$3")"
-        if ((status == DISTURBED)); then await_calm; fi
+        if ((status == EMULATOR)); then mode=turns; else await_calm; fi
     done
     return $status
 }
