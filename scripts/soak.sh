@@ -8,7 +8,7 @@
 #   --kernel V      only this one; may be given again (default: oldest and newest)
 #   --policy P      what the scheduler is loaded with (default: $POLICY, else temponet)
 #   --cpus N        vCPUs (default: 2)
-#   --mode M        as scripts/vm takes it: fast, turns or icount (default: fast)
+#   --mode M        as scripts/vm takes it: fast or icount (default: fast)
 #   --jobs N        so many guests at once (default: 1)
 #   --program P     the scx_temponet to test (default: the release build)
 #   --out DIR       where logs and figures go (default: target/soak); DIR/KERNEL/vm tells

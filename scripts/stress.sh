@@ -102,15 +102,16 @@ boot_case() {
 }
 
 # try_case KERNEL CASE FOLDER: once more where it was the emulator, in the mode that spares it
-# that fault (scripts/vm), or where the host left too little of its CPUs to judge by.
+# that fault (scripts/vm), or where the host left too little of its CPUs to judge by, which
+# vCPUs that wait for each other look like too.
 try_case() {
-    local attempt status mode=$mode
+    local attempt status wanted=$mode mode=$mode
     for attempt in 1 2 3; do
         status=0
         boot_case "$@" || status=$?
         ((attempt < 3 && (status == EMULATOR || status == DISTURBED))) || break
         printf '      %s on %s, once more: %s\n' "$2" "$1" "$(why_again "$status" "$3")"
-        if ((status == EMULATOR)); then mode=turns; else await_calm; fi
+        if ((status == EMULATOR)); then mode=turns; else mode=$wanted && await_calm; fi
     done
     return $status
 }
