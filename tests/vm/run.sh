@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests of tests/vm/guest in a guest, one boot per kernel.
+# Runs the tests of tests/vm/guest in a guest, one boot per kernel, and another for those
+# that say `#: mode icount`: their figures would depend on the host.
 #
 #   tests/vm/run.sh [--kernel V]... [--topology T] [--program P] [--ort] [--without T]... [TEST]...
 #
@@ -34,12 +35,16 @@ done
 # ours then measures that. What fails meanwhile is tried again, in a calmer moment.
 ATTEMPTS=3
 
-# in_guest KERNEL TEST...: shows verdicts as they come, and leaves verdict[TEST] and
+mode_of() { if grep -qsx '#: mode icount' "$REPO/tests/vm/guest/$1.sh"; then echo icount; else echo fast; fi; }
+
+# in_guest KERNEL MODE TEST...: shows verdicts as they come, and leaves verdict[TEST] and
 # stolen[TEST] (percent); the guest's status.
 declare -A verdict stolen
 in_guest() {
-    local kernel=$1 line status=0 before test
-    shift
+    local kernel=$1 mode=$2 line status=0 before test limit
+    shift 2
+    limit=$((120 + 200 * $#))
+    if [[ $mode == icount ]]; then limit=$((limit * 4)); fi
     verdict=() stolen=()
     before=$(cpu_times)
     while IFS= read -r line; do
@@ -54,22 +59,22 @@ in_guest() {
         esac
         printf '%s\n' "$line"
     done < <(
-        "$REPO/scripts/vm" --kernel "$kernel" --topology "$topology" --program "$program" --no-fma --timeout "$((120 + 200 * $#))" \
-            "${files[@]}" -- /bin/bash /vm/in_guest "$@" && status=0 || status=$?
+        "$REPO/scripts/vm" --kernel "$kernel" --topology "$topology" --mode "$mode" --program "$program" \
+            --no-fma --timeout "$limit" "${files[@]}" -- /bin/bash /vm/in_guest "$@" && status=0 || status=$?
         printf 'vm-status %s\n' "$status"
     )
     for test; do [[ -n ${stolen[$test]:-} ]] || stolen[$test]=$(stolen_since "$before"); done
     return "$status"
 }
 
-# on_kernel KERNEL TEST...: with what has to be tried again.
+# on_kernel KERNEL MODE TEST...: with what has to be tried again.
 passed=0 failed=0 skipped=0
 on_kernel() {
-    local kernel=$1 attempt status test again most why
-    shift
+    local kernel=$1 mode=$2 attempt status=0 test again most why
+    shift 2
     for ((attempt = 1; attempt <= ATTEMPTS && $#; attempt++)); do
         again=() most=0 status=0
-        in_guest "$kernel" "$@" || status=$?
+        in_guest "$kernel" "$mode" "$@" || status=$?
         for test; do
             case ${verdict[$test]:-none} in
                 PASS) passed=$((passed + 1)); continue ;;
@@ -107,7 +112,13 @@ if ((${#tests[@]} == 0)); then
 fi
 for kernel in "${kernels[@]}"; do
     printf '== kernel %s\n' "$kernel"
-    on_kernel "$kernel" "${tests[@]}"
+    for mode in fast icount; do
+        chosen=()
+        for test in "${tests[@]}"; do
+            if [[ $(mode_of "$test") == "$mode" ]]; then chosen+=("$test"); fi
+        done
+        on_kernel "$kernel" "$mode" "${chosen[@]}"
+    done
 done
 printf '%d passed, %d failed' "$passed" "$failed"
 ((skipped)) && printf ', %d skipped' "$skipped"
