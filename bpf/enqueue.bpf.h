@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Where a task goes that wants to run: to an idle CPU, past the queues, or into one of them.
+ */
+#ifndef __TEMPONET_ENQUEUE_BPF_H
+#define __TEMPONET_ENQUEUE_BPF_H
+
+/*
+ * Queue a task that found no idle CPU, and push aside whoever is less urgent.
+ * Returns the CPU it is meant for.
+ */
+static __always_inline s32 queue_task(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq_flags,
+		      bool sync, u64 now)
+{
+	u32 tier = tctx->run_tier, queue;
+	u64 urg;
+	s32 victim;
+
+	if (tier == TN_INFERRED && tctx->base == TN_INFERRED && crowded(dom_of(cpu), tctx)) {
+		demote(tctx);
+		tier = tctx->run_tier = TN_BACKGROUND;
+	}
+	if (tier == TN_BACKGROUND) {
+		weigh_hog(p, tctx);
+		place_hog(tctx);
+	}
+	urg = urgency(tier, tier_key(tctx, tier, now));
+	victim = find_victim(p, cpu, tier, urg, sync, now);
+	if (victim >= 0)
+		cpu = victim;
+
+	queue = queue_id(task_lane(p, cpu), tier);
+	if (!tctx->queued_at)
+		begin_wait(tctx, now);
+	else if (enq_flags & SCX_ENQ_REENQ)
+		/* It was next, and a real-time task came first. */
+		owe_turn(tctx);
+	join_queue(tctx, queue, now);
+	if (is_agent(p))
+		agent_waits_in = queue / TN_NR_TIERS + 1;
+	if (tctx->base == TN_DECLARED && (tier == TN_INFERRED || tier == TN_BACKGROUND))
+		note_ahead(queue / TN_NR_TIERS, tctx);
+	if (tier == TN_DECLARED && !(enq_flags & SCX_ENQ_REENQ))
+		note_release(p, tctx, queue, cpu, victim, now);
+	else if (concerns_agent(tctx))
+		tell_change(p, tctx, cpu, TN_REC_RUNNABLE, now);
+	scx_bpf_dsq_insert_vtime(p, queue, tier_slice(tier), tier_key(tctx, tier, now), enq_flags);
+
+	if (victim >= 0)
+		preempt(victim, urg);
+	else if (pinned(p) && cpu != bpf_get_smp_processor_id())
+		/* It may be on its way to idle, past its look at the queue. Others
+		 * than it would find a task that can move; here only it can. */
+		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+	return cpu;
+}
+
+/* The kernel's: userspace may not move it. */
+#define PF_NO_SETAFFINITY 0x04000000
+
+/*
+ * What the machine itself needs done on one CPU is never queued. Where there is only
+ * one CPU every kernel thread is bound to it, and khugepaged can wait.
+ */
+static bool is_cpu_kthread(const struct task_struct *p)
+{
+	return (p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1 &&
+	       (nr_cpus > 1 || (p->flags & PF_NO_SETAFFINITY));
+}
+
+/*
+ * A wake-up. An idle CPU is found without a detour through a queue; the
+ * kernel's own search knows SMT, LLC and NUMA. Where there is none the task is
+ * queued from here, which spares a call of enqueue().
+ */
+s32 BPF_STRUCT_OPS(temponet_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	struct task_ctx *tctx = task_ctx(p);
+	bool is_idle = false;
+	u64 now;
+	s32 cpu;
+
+	if (!tctx)
+		return prev_cpu;
+	now = scx_bpf_now();
+	if (is_agent(p))
+		agent_woken_at = now;
+	if (tctx->sleep != AWAKE)
+		wake_job(p, tctx, now);
+	tctx->run_tier = task_tier(tctx, prev_cpu, now);
+
+	/* A waker that promises to sleep may not keep its promise in time. */
+	if (tctx->base == TN_DECLARED)
+		wake_flags &= ~SCX_WAKE_SYNC;
+
+	cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
+	if (is_idle) {
+		tctx->placed = true;
+		this_stats()->dispatches[TN_SRC_IDLE]++;
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tier_slice(tctx->run_tier), 0);
+		return cpu;
+	}
+	if (is_cpu_kthread(p))
+		return cpu;
+	/* enqueue() puts it there. */
+	if (is_agent(p) && agent_may_cut_in(now))
+		return least_urgent_cpu(p, cpu);
+	return queue_task(p, tctx, cpu, 0, wake_flags & SCX_WAKE_SYNC, now);
+}
+
+/*
+ * Tasks that select_cpu() did not place: those bound to one CPU, and those that
+ * were running and must make room.
+ */
+void BPF_STRUCT_OPS(temponet_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	struct task_ctx *tctx = task_ctx(p);
+	s32 cpu = scx_bpf_task_cpu(p), idle;
+	u64 now;
+
+	if (!tctx) {
+		scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, TN_SLICE_BACKGROUND, enq_flags);
+		return;
+	}
+	now = scx_bpf_now();
+	if (tctx->sleep == NEWBORN || (tctx->sleep && (enq_flags & SCX_ENQ_WAKEUP)))
+		wake_job(p, tctx, now);
+	tctx->sleep = AWAKE;
+	note_unstuck(tctx);
+	tctx->run_tier = task_tier(tctx, cpu, now);
+	/* select_cpu() is not asked where there is nothing to select. */
+	if (is_agent(p) && (enq_flags & SCX_ENQ_WAKEUP))
+		agent_woken_at = now;
+
+	/* It was taken out of a queue without having run (affinity, class). */
+	leave_queue(tctx);
+
+	if (is_cpu_kthread(p)) {
+		/* Put back by cpu_release() it has nobody to push aside: the task that
+		 * the CPU is being taken from would be queued without a slice. */
+		u64 how = enq_flags & SCX_ENQ_REENQ ? SCX_ENQ_HEAD : SCX_ENQ_PREEMPT;
+
+		this_stats()->dispatches[TN_SRC_KTHREAD]++;
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, TN_SLICE_BACKGROUND, enq_flags | how);
+		return;
+	}
+
+	tctx->cut_in = false;
+	if (is_agent(p) && agent_may_cut_in(now)) {
+		/* It pushes others aside when it wakes up. When a kernel thread pushed
+		 * it aside it is next; if it pushed then, it would push itself. */
+		bool wakes = enq_flags & SCX_ENQ_WAKEUP;
+		u64 how = wakes ? SCX_ENQ_PREEMPT : SCX_ENQ_HEAD;
+
+		/* Among the declared nobody would look for it. */
+		agent_yielded = agent_yields(now) && tctx->run_tier != TN_DECLARED &&
+				((wakes && cpu_ctx(cpu)->brief) || cpu_ctx(cpu)->brief_next ||
+				 brief_first(dom_of(cpu)) || brief_first(cpu_lane(cpu)));
+		if (!agent_yielded) {
+			this_stats()->dispatches[TN_SRC_SELF]++;
+			tctx->cut_in = true;
+			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, TN_SLICE_JOB, enq_flags | how);
+			return;
+		}
+	}
+
+	if (pinned(p))
+		idle = scx_bpf_test_and_clear_cpu_idle(cpu) ? cpu : -1;
+	else
+		idle = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	if (idle >= 0) {
+		tctx->placed = true;
+		this_stats()->dispatches[TN_SRC_IDLE]++;
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | idle, tier_slice(tctx->run_tier),
+				   enq_flags);
+		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+		return;
+	}
+	queue_task(p, tctx, cpu, enq_flags, false, now);
+}
+
+#endif /* __TEMPONET_ENQUEUE_BPF_H */
