@@ -1,6 +1,7 @@
 #!/bin/bash
 # The agent decides while jobs with deadlines compete, knows them as they are, and
 # sleeps when none compete or all that was declared fits.
+#: again icount
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/lib_agent.sh"
 

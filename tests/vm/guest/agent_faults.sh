@@ -1,6 +1,7 @@
 #!/bin/bash
 # Whatever becomes of the agent: no stall, nobody waits past the bound, and the
 # figures tell what happened.
+#: again icount
 . "$(dirname "$0")/lib.sh"
 BOUND_MS=4000
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # What the agent thinks of the tasks is what the kernel knows of them: while they move
 # between CPUs, come, go and lose their declarations, and after records were lost.
+#: again icount
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/lib_agent.sh"
 

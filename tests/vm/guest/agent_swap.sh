@@ -1,6 +1,7 @@
 #!/bin/bash
 # Another model is taken over while jobs compete; one that is none is refused, the old
 # one stays and goes on deciding.
+#: again icount
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/lib_agent.sh"
 

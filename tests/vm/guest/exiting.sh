@@ -2,6 +2,7 @@
 # Tasks that exit, and tasks that may not migrate just now, wait in our queues like all
 # others. Where the kernel put them onto their CPU without asking us, a declared job that
 # waited there pushed them aside again at once, and nothing else happened on that CPU.
+#: again icount
 . "$(dirname "$0")/lib.sh"
 
 start_scheduler

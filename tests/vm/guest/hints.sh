@@ -1,6 +1,7 @@
 #!/bin/bash
 # Declared deadlines: set, shown and cleared by root and by an ordinary user,
 # kept by the scheduler, refused where they would hurt others.
+#: again icount
 . "$(dirname "$0")/lib.sh"
 
 # An array and not a function, so that $! is the command and not a shell of root.

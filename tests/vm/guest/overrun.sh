@@ -1,6 +1,7 @@
 #!/bin/bash
 # Declaring little does not buy much: a task that takes far more in every period than it
 # declared has the rest like anybody.
+#: again icount
 . "$(dirname "$0")/lib.sh"
 
 start_scheduler --policy edf --stats 1

@@ -1,5 +1,6 @@
 #!/bin/bash
 # The rules file: applied by name and by cgroup, and refused with its line.
+#: again icount
 . "$(dirname "$0")/lib.sh"
 
 cat >/tmp/bad.toml <<'TOML'

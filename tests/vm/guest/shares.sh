@@ -1,5 +1,6 @@
 #!/bin/bash
 # Hogs share by weight: nice levels and cgroup weights mean what people think.
+#: again icount
 . "$(dirname "$0")/lib.sh"
 
 start_scheduler

@@ -1,6 +1,7 @@
 #!/bin/bash
 # The program stopped: the scheduler goes on. Killed: the kernel's own is back
 # within a second. A second one is refused in a sentence.
+#: again icount
 . "$(dirname "$0")/lib.sh"
 
 start_scheduler --stats 1
