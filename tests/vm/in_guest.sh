@@ -14,6 +14,7 @@ for name in "$@"; do
     case $status in
         0) echo "PASS  $name  ($took)" ;;
         77) echo "SKIP  $name  ($(tail -n 1 /tmp/test.log))" ;;
+        3) echo "FAIL  $name  (the kernel complained, $took)" ;; # COMPLAINED in lib.sh
         124 | 137 | 143) echo "FAIL  $name  (killed after $took)" ;;
         *) echo "FAIL  $name  ($took)" ;;
     esac

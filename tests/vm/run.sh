@@ -56,6 +56,7 @@ in_guest() {
             PASS* | FAIL* | SKIP*)
                 test=$(awk '{ print $2 }' <<<"$line")
                 verdict[$test]=${line%% *}
+                if [[ $line == *'(the kernel complained'* ]]; then verdict[$test]=COMPLAINED; fi
                 stolen[$test]=$(stolen_since "$before")
                 before=$(cpu_times)
                 ;;
@@ -71,10 +72,11 @@ in_guest() {
     return "$status"
 }
 
-# may_be_the_host TEST MODE STATUS: that it failed. A panic (123) is nobody's fault but ours.
+# may_be_the_host TEST MODE STATUS: that it failed. A panic (123), or a complaint of the
+# kernel, is nobody's fault but ours.
 may_be_the_host() {
     local most=$MOST_STOLEN
-    if [[ $2 == icount || $3 == 123 ]]; then return 1; fi
+    if [[ $2 == icount || $3 == 123 || ${verdict[$1]:-} == COMPLAINED ]]; then return 1; fi
     if [[ $(again_in "$1") == icount ]]; then most=$MOST_STOLEN_FOR_GOOD; fi
     (($3 == 122 || stolen[$1] > most))
 }
