@@ -35,7 +35,7 @@ done
 # ours then measures that. What fails meanwhile is tried again in a calmer moment, or, where
 # the test says `#: again icount`, at once and for good, by a clock that the host cannot disturb.
 ATTEMPTS=3
-MOST_STOLEN_FOR_GOOD=5
+DISTURBING=5 # percent of the CPU time that was wanted
 
 says() { grep -qsx "#: $2" "$REPO/tests/vm/guest/$1.sh"; }
 mode_of() { if says "$1" 'mode icount'; then echo icount; else echo fast; fi; }
@@ -75,10 +75,8 @@ in_guest() {
 # may_be_the_host TEST MODE STATUS: that it failed. A panic (123), or a complaint of the
 # kernel, is nobody's fault but ours.
 may_be_the_host() {
-    local most=$MOST_STOLEN
     if [[ $2 == icount || $3 == 123 || ${verdict[$1]:-} == COMPLAINED ]]; then return 1; fi
-    if [[ $(again_in "$1") == icount ]]; then most=$MOST_STOLEN_FOR_GOOD; fi
-    (($3 == 122 || stolen[$1] > most))
+    (($3 == 122 || stolen[$1] > DISTURBING))
 }
 
 # on_kernel KERNEL MODE ATTEMPT TEST...: with what has to be tried again.
