@@ -85,6 +85,24 @@ static bool table_fresh(u64 now)
 	return time_before(now, until) && until - now <= TN_TABLE_MAX;
 }
 
+/*
+ * The agent clears the expiry before it writes a decision and sets it last. So what stands
+ * between two readings of the same expiry belongs to it. An atomic operation is the barrier
+ * that BPF has.
+ */
+static bool read_decision(s32 cpu, struct temponet_decision *copy)
+{
+	volatile struct temponet_decision *decision = &board.decisions[bounded(cpu, TN_MAX_CPUS)];
+	u64 barrier = 0;
+
+	copy->expires_at = decision->expires_at;
+	__sync_fetch_and_add(&barrier, 1);
+	copy->task = decision->task;
+	copy->made_at = decision->made_at;
+	__sync_fetch_and_add(&barrier, 1);
+	return copy->expires_at && decision->expires_at == copy->expires_at;
+}
+
 /* A decision for @cpu that is neither too old nor overtaken by a release. */
 static bool decision_fresh(const struct temponet_decision *decision, u64 released_at, u64 now)
 {

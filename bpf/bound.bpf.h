@@ -35,7 +35,7 @@ static bool queue_due(u32 queue, u64 now, u32 servers)
 {
 	/* Every turn of those who were given up is taken from those who were not. */
 	u64 every = queue % TN_NR_TIERS == TN_LATE ? TN_SERVE_LATE_EVERY : TN_SERVE_EVERY;
-	u64 nr = *queue_len(queue), waited;
+	u64 nr = queue_len(queue), waited;
 
 	if (!nr)
 		return false;
@@ -111,6 +111,27 @@ static bool take_due(u32 queue, s32 cpu, u64 now, u32 servers)
 }
 
 /*
+ * The CPUs of another domain may be gone, or have better to do than to run a task that may use
+ * this one too. One other domain at a time.
+ */
+static bool patrol_abroad(s32 cpu, u32 dom, u64 now)
+{
+	u32 other = (dom + 1 + cpu_ctx(cpu)->patrol_dom++ % (nr_doms - 1)) % nr_doms;
+	u32 tier;
+
+	if (!lane_waits(lane(other)))
+		return false;
+	bpf_for(tier, 0, TN_NR_TIERS) {
+		if (queue_len(queue_id(other, tier)) &&
+		    take_oldest(queue_id(other, tier), cpu, now - TN_STARVE_BOUND / 2, WHOM_OWED)) {
+			this_stats()->steals++;
+			return true;
+		}
+	}
+	return false;
+}
+
+/*
  * A queue may be served all the time and somebody in it never: one whose CPUs have
  * better to do while others serve the queue, or whom the agent passes over. So each
  * CPU looks for those, now and then, whatever the queues say of themselves.
@@ -123,6 +144,9 @@ static bool patrol(s32 cpu, u32 dom, u64 now)
 	if (time_before(now, cpuc->patrol_at))
 		return false;
 	cpuc->patrol_at = now + TN_SERVE_EVERY;
+	check_lanes(cpu, dom, now);
+	if (nr_doms > 1 && patrol_abroad(cpu, dom, now))
+		return true;
 	bpf_for(i, 0, 2 * TN_NR_TIERS) {
 		u32 at = cpuc->patrol_next++, tier = at % TN_NR_TIERS;
 		u32 lane_id = at & TN_NR_TIERS ? dom : cpu_lane(cpu);
@@ -153,8 +177,8 @@ __weak int take_lower(s32 cpu, u32 dom, u64 oldest, u32 whom)
 	bpf_for(tier, TN_INFERRED, TN_NR_TIERS) {
 		u32 shared = queue_id(dom, tier), own = queue_id(cpu_lane(cpu), tier);
 
-		if ((*queue_len(shared) && take_oldest(shared, cpu, oldest, whom)) ||
-		    (*queue_len(own) && take_oldest(own, cpu, oldest, whom)))
+		if ((queue_len(shared) && take_oldest(shared, cpu, oldest, whom)) ||
+		    (queue_len(own) && take_oldest(own, cpu, oldest, whom)))
 			return true;
 	}
 	return false;
@@ -241,7 +265,7 @@ static bool bound_due(s32 cpu, u32 dom, u64 now)
 	if (agent_due(cpu, dom, now))
 		return true;
 	if ((!time_before(now, cpuc->patrol_at) || holder_due(cpuc, now)) &&
-	    lane_waits(lane(dom)) + lane_waits(lane(cpu_lane(cpu))))
+	    (nr_dead_doms || lane_waits(lane(dom)) + lane_waits(lane(cpu_lane(cpu)))))
 		return true;
 	return lane_due(cpu_lane(cpu), now, 1) || lane_due(dom, now, nr_servers(dom));
 }

@@ -49,6 +49,9 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 	bool moved;
 	int served;
 
+	/* Going offline may fail half-way, and nobody says so. */
+	if (!is_online(cpu))
+		note_online(cpu);
 	if (lane_back_at[bounded(dom, NR_LANES)] || lane_back_at[bounded(cpu_lane(cpu), NR_LANES)]) {
 		now = scx_bpf_now();
 		if (back_due(dom, now))
@@ -56,10 +59,10 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 		if (back_due(cpu_lane(cpu), now))
 			bring_back(cpu_lane(cpu), cpu, now);
 	}
-	declared = shared->nr[TN_DECLARED] | own->nr[TN_DECLARED];
-	inferred = shared->nr[TN_INFERRED] | own->nr[TN_INFERRED];
-	late = shared->nr[TN_LATE] | own->nr[TN_LATE];
-	lower = late | shared->nr[TN_BACKGROUND] | own->nr[TN_BACKGROUND];
+	declared = lane_len(shared, TN_DECLARED) | lane_len(own, TN_DECLARED);
+	inferred = lane_len(shared, TN_INFERRED) | lane_len(own, TN_INFERRED);
+	late = lane_len(shared, TN_LATE) | lane_len(own, TN_LATE);
+	lower = late | lane_len(shared, TN_BACKGROUND) | lane_len(own, TN_BACKGROUND);
 	if (prev && (prev->scx.flags & SCX_TASK_QUEUED)) {
 		tctx = task_ctx(prev);
 		if (tctx) {

@@ -13,7 +13,7 @@ static __always_inline s32 queue_task(struct task_struct *p, struct task_ctx *tc
 		      bool sync, u64 now)
 {
 	u32 tier = tctx->run_tier, queue;
-	u64 urg;
+	u64 urg, seen = 0;
 	s32 victim;
 
 	if (tier == TN_INFERRED && tctx->base == TN_INFERRED && crowded(dom_of(cpu), tctx)) {
@@ -26,10 +26,14 @@ static __always_inline s32 queue_task(struct task_struct *p, struct task_ctx *tc
 	}
 	urg = urgency(tier, tier_key(tctx, tier, now));
 	victim = find_victim(p, cpu, tier, urg, sync, now);
-	if (victim >= 0)
+	if (victim >= 0) {
 		cpu = victim;
+		seen = cpu_ctx(victim)->urgency;
+	}
 
 	queue = queue_id(task_lane(p, cpu), tier);
+	if (misplace_permille && !pinned(p) && bpf_get_prandom_u32() % 1000 < misplace_permille)
+		queue = queue_id(bpf_get_prandom_u32() % nr_doms, tier);
 	if (!tctx->queued_at)
 		begin_wait(tctx, now);
 	else if (enq_flags & SCX_ENQ_REENQ)
@@ -47,7 +51,7 @@ static __always_inline s32 queue_task(struct task_struct *p, struct task_ctx *tc
 	scx_bpf_dsq_insert_vtime(p, queue, tier_slice(tier), tier_key(tctx, tier, now), enq_flags);
 
 	if (victim >= 0)
-		preempt(victim, urg);
+		preempt(victim, seen, urg);
 	else if (pinned(p) && cpu != bpf_get_smp_processor_id())
 		/* It may be on its way to idle, past its look at the queue. Others
 		 * than it would find a task that can move; here only it can. */
@@ -101,6 +105,9 @@ s32 BPF_STRUCT_OPS(temponet_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 		return cpu;
 	}
 	if (is_cpu_kthread(p))
+		return cpu;
+	/* It was moved while it slept: enqueue() is called on a CPU that it may use. */
+	if (!may_use(p, cpu))
 		return cpu;
 	/* enqueue() puts it there. */
 	if (is_agent(p) && agent_may_cut_in(now))
@@ -168,7 +175,7 @@ void BPF_STRUCT_OPS(temponet_enqueue, struct task_struct *p, u64 enq_flags)
 		idle = scx_bpf_test_and_clear_cpu_idle(cpu) ? cpu : -1;
 	else
 		idle = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
-	if (idle >= 0) {
+	if (idle >= 0 && is_online(idle)) {
 		tctx->placed = true;
 		this_stats()->dispatches[TN_SRC_IDLE]++;
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | idle, tier_slice(tctx->run_tier),

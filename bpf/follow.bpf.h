@@ -153,19 +153,26 @@ static void note_unfollowed(u32 pid)
 
 __weak int follow_decision(s32 cpu, u32 dom, u32 prev_pid, u64 now)
 {
-	struct temponet_decision *decision = &board.decisions[bounded(cpu, TN_MAX_CPUS)];
-	u64 task = decision->task, made_at = decision->made_at, expires = decision->expires_at;
+	struct temponet_decision decision = {};
 	u64 released = MAX(lane_released[bounded(dom, NR_LANES)],
 			   lane_released[bounded(cpu_lane(cpu), NR_LANES)]);
 	struct cpu_ctx *cpuc = cpu_ctx(cpu);
-	u32 pid = task >> 32;
-	bool used = cpuc->followed == made_at;
+	u64 task, made_at, expires;
+	bool used;
+	u32 pid;
 	int taken;
 
-	if (!pid || !expires)
+	if (!read_decision(cpu, &decision))
 		return SERVED_NONE;
+	task = decision.task;
+	made_at = decision.made_at;
+	expires = decision.expires_at;
+	pid = task >> 32;
+	if (!pid)
+		return SERVED_NONE;
+	used = cpuc->followed == made_at;
 	cpuc->followed = made_at;
-	if (!decision_fresh(decision, released, now)) {
+	if (!decision_fresh(&decision, released, now)) {
 		if (!used)
 			this_stats()->stale++;
 		return SERVED_NONE;
@@ -205,9 +212,9 @@ __weak int follow_table(s32 cpu, u32 dom, u32 level, u64 free, u64 now)
 	s64 in_shared = -1, in_own = -1;
 	bool masked = !free;
 
-	if (*queue_len(shared))
+	if (queue_len(shared))
 		in_shared = best_of_first(shared, cpu, level, masked, now);
-	if (*queue_len(own))
+	if (queue_len(own))
 		in_own = best_of_first(own, cpu, level, masked, now);
 	if (in_shared < 0 && in_own < 0)
 		return SERVED_NONE;

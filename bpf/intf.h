@@ -170,6 +170,19 @@ enum temponet_source {
 	TN_NR_SOURCES = 8,
 };
 
+/* Why a tick ends the slice of what a CPU runs. */
+enum temponet_resched {
+	TN_RESCHED_NOT = 0,
+	TN_RESCHED_PENDING = 1, /* a more urgent job asked for this CPU */
+	TN_RESCHED_BUDGET = 2, /* its job's budget is used up: the next job has another deadline */
+	TN_RESCHED_URGENT = 3, /* somebody more urgent waits */
+	TN_RESCHED_BOUND = 4, /* a queue, or a task, has waited its bound */
+	TN_RESCHED_REPLENISHED = 5, /* a throttled task's next period began */
+	TN_RESCHED_AGENT = 6, /* the agent let short jobs pass, and they have */
+	TN_RESCHED_LOCAL = 7, /* somebody waits for this very CPU */
+	TN_NR_RESCHEDS = 8,
+};
+
 /* Per CPU and class, summed up by userspace. Only ever grow. */
 struct temponet_class_stats {
 	u64 released;
@@ -194,6 +207,9 @@ struct temponet_cpu_stats {
 	u64 rollovers; /* job boundaries found by budget, not by sleep */
 	u64 demotions; /* inferred jobs that outran their estimate */
 	u64 hints_invalid;
+	u64 misplaced; /* tasks that waited where no CPU of theirs looked, and were moved */
+	u64 drifted; /* counts of waiting tasks that were wrong, and were mended */
+	u64 resched[TN_NR_RESCHEDS]; /* why ticks ended a slice */
 
 	u64 told; /* records to the agent */
 	u64 untold; /* that found no room */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How much is declared. Where all tasks together declare less than one CPU, runtime over
- * deadline, earliest deadline first has every job on time, on however many CPUs and
- * wherever the tasks may run: there is nothing to decide.
+ * How much is declared: each task's density, runtime over deadline. Where the densities of all
+ * tasks together are below one CPU, earliest deadline first has every job on time, on however
+ * many CPUs and wherever the tasks may run: there is nothing to decide. On m CPUs that share one
+ * queue the same holds up to m - (m - 1) * the largest density, if every task may use all of
+ * them (Goossens, Funk and Baruah, 2003).
  */
 #ifndef __TEMPONET_LOAD_BPF_H
 #define __TEMPONET_LOAD_BPF_H
@@ -11,25 +13,67 @@
 #define LOAD_ONE (1ULL << 20)
 #define LOAD_FITS (LOAD_ONE / 10 * 9)
 
+/* Densities are counted in steps of a 32nd, rounded up. */
+#define DENSITY_STEPS 32
+#define DENSITY_STEP (LOAD_ONE / DENSITY_STEPS)
+
 static u64 declared_load;
+static u32 nr_dense[64]; /* tasks of each density; a power of two for bounded() */
+static u32 nr_restricted; /* declared tasks that may not use all CPUs */
+
+static u32 *dense(u64 claim)
+{
+	return &nr_dense[bounded(MIN((claim + DENSITY_STEP - 1) / DENSITY_STEP, DENSITY_STEPS), 64)];
+}
 
 /* To be called whenever a task's parameters, or whether it is ours, may have changed. */
-static void claim_load(struct task_ctx *tctx, bool declared)
+static void claim_load(const struct task_struct *p, struct task_ctx *tctx, bool declared)
 {
+	bool restricted = declared && p->nr_cpus_allowed < nr_cpus;
 	u64 claim = 0;
 
 	if (declared)
 		claim = (tctx->runtime_ns << 20) / MAX(tctx->rel_deadline_ns, 1);
+	if (restricted != tctx->restricted) {
+		__sync_fetch_and_add(&nr_restricted, restricted ? 1 : -1);
+		tctx->restricted = restricted;
+	}
 	if (claim == tctx->claim)
 		return;
 	__sync_fetch_and_add(&declared_load, claim - tctx->claim);
+	if (tctx->claim)
+		__sync_fetch_and_sub(dense(tctx->claim), 1);
+	if (claim)
+		__sync_fetch_and_add(dense(claim), 1);
 	tctx->claim = claim;
+}
+
+static u64 largest_density(void)
+{
+	int step;
+
+	for (step = DENSITY_STEPS; step > 0; step--) {
+		if (nr_dense[step])
+			return step * DENSITY_STEP;
+	}
+	return 0;
+}
+
+static bool load_fits(void)
+{
+	u32 cpus = nr_servers(0);
+
+	if (declared_load <= LOAD_FITS)
+		return true;
+	if (nr_doms > 1 || nr_restricted || declared_load > cpus * LOAD_FITS)
+		return false;
+	return declared_load + (cpus - 1) * largest_density() <= cpus * LOAD_FITS;
 }
 
 /* Nothing is to be decided, by what was declared and by what was seen. */
 static bool at_ease(s32 cpu, u64 now)
 {
-	return declared_load <= LOAD_FITS && !overloaded(cpu, true, now);
+	return load_fits() && !overloaded(cpu, true, now);
 }
 
 #endif /* __TEMPONET_LOAD_BPF_H */

@@ -55,12 +55,14 @@ UEI_DEFINE(uei);
 #include "tell.bpf.h"
 #include "cgroup.bpf.h"
 #include "queue.bpf.h"
+#include "placement.bpf.h"
 #include "ahead.bpf.h"
 #include "bound.bpf.h"
 #include "follow.bpf.h"
 #include "preempt.bpf.h"
 #include "dispatch.bpf.h"
 #include "enqueue.bpf.h"
+#include "dump.bpf.h"
 
 static void show(s32 cpu, const struct task_struct *p, const struct task_ctx *tctx)
 {
@@ -160,6 +162,34 @@ static void refresh_running(struct task_struct *p, struct task_ctx *tctx, u64 no
 	release_job(tctx, now);
 }
 
+/* Why @cpu should look for another task than @tctx, which runs there in @tier. */
+static enum temponet_resched why_resched(const struct task_ctx *tctx, s32 cpu, u32 tier, bool turn,
+					 u64 now)
+{
+	struct cpu_ctx *cpuc = cpu_ctx(cpu);
+	u32 dom = dom_of(cpu);
+	/* Nobody's turn is cut short at once for somebody else's. */
+	bool begun = turn || (tier == TN_BACKGROUND && turn_owed(tctx));
+
+	if ((tier != TN_DECLARED || !trusted(cpu, now)) && outranked(cpu, dom, cpuc->urgency))
+		return TN_RESCHED_URGENT;
+	if (!begun && bound_due(cpu, dom, now))
+		return TN_RESCHED_BOUND;
+	if (back_due(dom, now) || back_due(cpu_lane(cpu), now))
+		return TN_RESCHED_REPLENISHED;
+	if (yielded_due(cpu, dom, cpuc->brief, now))
+		return TN_RESCHED_AGENT;
+	if (tier != TN_DECLARED && scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu))
+		return TN_RESCHED_LOCAL;
+	return TN_RESCHED_NOT;
+}
+
+static void end_slice(struct task_struct *p, enum temponet_resched why)
+{
+	this_stats()->resched[bounded(why, TN_NR_RESCHEDS)]++;
+	scx_bpf_task_set_slice(p, 0);
+}
+
 /* What time alone changes. */
 void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 {
@@ -168,13 +198,14 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 	struct cpu_ctx *cpuc = cpu_ctx(cpu);
 	u32 dom = dom_of(cpu), tier;
 	u64 now, deadline, period;
-	bool turn, begun;
+	enum temponet_resched why;
+	bool turn;
 
 	if (!tctx)
 		return;
 	if (cpuc->spoken_for) {
 		/* All else waits for its turn in dispatch(). */
-		scx_bpf_task_set_slice(p, 0);
+		end_slice(p, TN_RESCHED_PENDING);
 		return;
 	}
 	now = scx_bpf_now();
@@ -194,7 +225,7 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 		/* One that was to push it aside may have been kept. */
 		cpuc->urgency = URGENCY_NEVER;
 		if (agent_yields(now) && (brief_first(dom) || brief_first(cpu_lane(cpu))))
-			scx_bpf_task_set_slice(p, 0);
+			end_slice(p, TN_RESCHED_AGENT);
 		return;
 	}
 	if (tier == TN_BACKGROUND)
@@ -206,15 +237,10 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 	cpuc->urgency = urgency(tier, tier_key(tctx, tier, now));
 	if (turn)
 		cpuc->urgency = MIN(cpuc->urgency, URGENCY_TURN);
-	/* Nobody's turn is cut short at once for somebody else's. */
-	begun = turn || (tier == TN_BACKGROUND && turn_owed(tctx));
-
-	if (deadline != tctx->deadline_at ||
-	    ((tier != TN_DECLARED || !trusted(cpu, now)) && outranked(cpu, dom, cpuc->urgency)) ||
-	    (!begun && bound_due(cpu, dom, now)) || back_due(dom, now) ||
-	    back_due(cpu_lane(cpu), now) || yielded_due(cpu, dom, cpuc->brief, now) ||
-	    (tier != TN_DECLARED && scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu)))
-		scx_bpf_task_set_slice(p, 0);
+	why = deadline != tctx->deadline_at ? TN_RESCHED_BUDGET :
+					      why_resched(tctx, cpu, tier, turn, now);
+	if (why)
+		end_slice(p, why);
 	else
 		wake_idle_for_waiting(dom);
 }
@@ -247,6 +273,28 @@ void BPF_STRUCT_OPS(temponet_stopping, struct task_struct *p, bool runnable)
 	if (!tctx->stuck)
 		note_end(tctx, tctx->slept_at);
 	tell_end(p, tctx, tctx->slept_at);
+}
+
+/*
+ * sched_yield(): a declared task is done with its job. What it runs before its next period
+ * begins, it runs below all declared jobs. Who yields again before that has no job to end.
+ */
+bool BPF_STRUCT_OPS(temponet_yield, struct task_struct *from, struct task_struct *to)
+{
+	struct task_ctx *tctx;
+	u64 now;
+
+	if (to)
+		return false;
+	tctx = task_ctx(from);
+	if (tctx) {
+		now = scx_bpf_now();
+		account(from, tctx);
+		if (tctx->base == TN_DECLARED && tctx->open && !time_after(tctx->release_at, now))
+			roll_job(from, tctx, tctx->exec_ns, now);
+	}
+	scx_bpf_task_set_slice(from, 0);
+	return true;
 }
 
 /* The idle loop has nothing to lose. */
@@ -319,7 +367,7 @@ void BPF_STRUCT_OPS(temponet_disable, struct task_struct *p)
 		return;
 	leave_queue(tctx);
 	unweigh_hog(p, tctx);
-	claim_load(tctx, false);
+	claim_load(p, tctx, false);
 	tctx->params_at = 0;
 	if (is_agent(p)) {
 		agent_yielded = false;
@@ -350,6 +398,9 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(temponet_init)
 		err = create_queues(cpu_lane(cpu_order[i]));
 		if (err)
 			return err;
+		cpu_known[bounded(cpu_order[i], TN_MAX_CPUS)] = true;
+		cpu_online[bounded(cpu_order[i], TN_MAX_CPUS)] = true;
+		dom_online[dom_of(cpu_order[i])]++;
 	}
 	return 0;
 }
@@ -369,6 +420,12 @@ SCX_OPS_DEFINE(temponet_ops,
 	       .update_idle		= (void *)temponet_update_idle,
 	       .cpu_release		= (void *)temponet_cpu_release,
 	       .cpu_acquire		= (void *)temponet_cpu_acquire,
+	       .cpu_online		= (void *)temponet_cpu_online,
+	       .cpu_offline		= (void *)temponet_cpu_offline,
+	       .yield			= (void *)temponet_yield,
+	       .dump			= (void *)temponet_dump,
+	       .dump_cpu		= (void *)temponet_dump_cpu,
+	       .dump_task		= (void *)temponet_dump_task,
 	       .cgroup_init		= (void *)temponet_cgroup_init,
 	       .cgroup_set_weight	= (void *)temponet_cgroup_set_weight,
 	       .cgroup_move		= (void *)temponet_cgroup_move,

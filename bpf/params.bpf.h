@@ -26,7 +26,8 @@ static bool hint_valid(const struct temponet_hint *hint)
 	       hint->criticality <= TEMPONET_CRITICALITY_MAX;
 }
 
-static void declare(struct task_ctx *tctx, const struct temponet_hint *hint)
+static void declare(const struct task_struct *p, struct task_ctx *tctx,
+		    const struct temponet_hint *hint)
 {
 	/* What it did before, starting up perhaps, tells nothing of its jobs. */
 	if (tctx->base != TN_DECLARED || tctx->runtime_ns != hint->runtime_ns ||
@@ -37,7 +38,7 @@ static void declare(struct task_ctx *tctx, const struct temponet_hint *hint)
 	tctx->rel_deadline_ns = hint->deadline_ns;
 	tctx->period_ns = hint->period_ns;
 	tctx->criticality = hint->criticality;
-	claim_load(tctx, true);
+	claim_load(p, tctx, true);
 }
 
 /* Rules go by the unified hierarchy, whether or not it has the cpu controller. */
@@ -204,7 +205,7 @@ static void infer(const struct task_struct *p, struct task_ctx *tctx)
 	estimate(p, tctx);
 	if (tctx->rule_background)
 		tctx->base = TN_BACKGROUND;
-	claim_load(tctx, false);
+	claim_load(p, tctx, false);
 }
 
 /* Look its hint and rule up again. Returns whether either declares a deadline. */
@@ -217,14 +218,14 @@ static bool refresh_declared(struct task_struct *p, struct task_ctx *tctx, u64 n
 	/* A cleared hint may stay behind as zeroes. */
 	if (hint && hint->version) {
 		if (hint_valid(hint)) {
-			declare(tctx, hint);
+			declare(p, tctx, hint);
 			return true;
 		}
 		this_stats()->hints_invalid++;
 	}
 	match_rules(p, tctx);
 	if (tctx->by_rule && !tctx->rule_background && hint_valid(&tctx->rule_hint)) {
-		declare(tctx, &tctx->rule_hint);
+		declare(p, tctx, &tctx->rule_hint);
 		return true;
 	}
 	return false;

@@ -50,7 +50,7 @@ static bool declared_before(u32 lane_id, s32 cpu, u64 urg)
 {
 	u64 key;
 
-	if (!lane(lane_id)->nr[TN_DECLARED])
+	if (!lane_len(lane(lane_id), TN_DECLARED))
 		return false;
 	key = head_key(queue_id(lane_id, TN_DECLARED), cpu);
 	return key != NO_KEY && urgency(TN_DECLARED, key) < urg;
@@ -125,18 +125,23 @@ static bool outranked(s32 cpu, u32 dom, u64 urg)
 	struct lane *shared = lane(dom), *own = lane(cpu_lane(cpu));
 	u32 tier = urgency_tier(urg);
 
-	if (tier > TN_INFERRED && (shared->nr[TN_INFERRED] | own->nr[TN_INFERRED]))
+	if (tier > TN_INFERRED && (lane_len(shared, TN_INFERRED) | lane_len(own, TN_INFERRED)))
 		return true;
-	if (tier > TN_LATE && (shared->nr[TN_LATE] | own->nr[TN_LATE]))
+	if (tier > TN_LATE && (lane_len(shared, TN_LATE) | lane_len(own, TN_LATE)))
 		return true;
 	return outranked_by_declared(cpu, dom, urg);
 }
 
-static void preempt(s32 cpu, u64 urg)
+/*
+ * Spoken for: the next one to look finds another victim. If the CPU has switched since we looked,
+ * its own word stands, and it decides again when the kick arrives.
+ */
+static void preempt(s32 cpu, u64 seen, u64 urg)
 {
-	/* Spoken for: the next one to look finds another victim. */
-	cpu_ctx(cpu)->urgency = urg;
-	cpu_ctx(cpu)->spoken_for = true;
+	struct cpu_ctx *cpuc = cpu_ctx(cpu);
+
+	if (__sync_val_compare_and_swap(&cpuc->urgency, seen, urg) == seen)
+		cpuc->spoken_for = true;
 	this_stats()->preemptions++;
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }

@@ -16,6 +16,7 @@
 
 /* The queues of one domain or one CPU. */
 struct lane {
+	/* How many wait, in the low half; how often somebody came, in the upper half. */
 	u64 nr[TN_NR_TIERS];
 	/* Last time one of the tier got to run, or its queue was empty. Late tasks
 	 * do not take turns by themselves, so there it is the last time that the
@@ -24,6 +25,10 @@ struct lane {
 } __attribute__((aligned(64)));
 
 static struct lane lanes[NR_LANES];
+
+/* For tests: so many of a thousand tasks are counted wrong, or queued in a wrong domain. */
+const volatile u32 miscount_permille;
+const volatile u32 misplace_permille;
 
 /* When a declared job was last queued there. */
 static u64 lane_released[NR_LANES];
@@ -35,6 +40,19 @@ static struct lane *lane(u32 id)
 	return &lanes[bounded(id, NR_LANES)];
 }
 
+/*
+ * Where a task is queued for @cpu, which it may use (may_use()).
+ *
+ * The placement invariant: a queued task has, among the CPUs that serve its lane, one that is
+ * online and that it may use. Each of those looks at the lane whenever it dispatches, and
+ * patrols it for tasks that were passed over (bound.bpf.h). The invariant is kept
+ *   - at enqueue(): the kernel calls it on a CPU that the task may use;
+ *   - at select_cpu(): a task whose last CPU it may no longer use is left to enqueue();
+ *   - when its affinity or cpuset changes while it waits: the kernel takes it out and enqueues
+ *     it again;
+ *   - when a CPU goes offline: placement.bpf.h moves whoever depended on it;
+ *   - against all that we overlooked: patrol() checks it (placement.bpf.h).
+ */
 static u32 task_lane(const struct task_struct *p, s32 cpu)
 {
 	return pinned(p) ? cpu_lane(cpu) : dom_of(cpu);
@@ -59,27 +77,49 @@ static int create_queues(u32 lane_id)
 	return 0;
 }
 
-static u64 *queue_len(u32 queue)
+/* The word that counts who waits in @queue. */
+static u64 *queue_count(u32 queue)
 {
 	return &lane(queue / TN_NR_TIERS)->nr[bounded(queue, TN_NR_TIERS)];
+}
+
+#define CAME_ONE (1ULL << 32)
+
+/* A count below zero is wrong: somebody may wait all the same. */
+static u32 count_of(u64 word)
+{
+	s32 nr = (u32)word;
+
+	return nr < 0 ? 1 : nr;
+}
+
+static u32 queue_len(u32 queue)
+{
+	return count_of(*queue_count(queue));
+}
+
+static u32 lane_len(const struct lane *lane, u32 tier)
+{
+	return count_of(lane->nr[tier]);
 }
 
 /* Jobs that wait there, in whatever tier. */
 static u64 lane_jobs(const struct lane *lane)
 {
-	return lane->nr[TN_DECLARED] + lane->nr[TN_INFERRED] + lane->nr[TN_LATE];
+	return (u64)lane_len(lane, TN_DECLARED) + lane_len(lane, TN_INFERRED) +
+	       lane_len(lane, TN_LATE);
 }
 
 /* All that wait there. */
 static u64 lane_waits(const struct lane *lane)
 {
-	return lane_jobs(lane) + lane->nr[TN_BACKGROUND];
+	return lane_jobs(lane) + lane_len(lane, TN_BACKGROUND);
 }
 
 /* Those that compete by declared deadlines, or were given up for them. */
 static u64 lane_claims(const struct lane *lane)
 {
-	return lane->nr[TN_DECLARED] + lane->nr[TN_LATE];
+	return (u64)lane_len(lane, TN_DECLARED) + lane_len(lane, TN_LATE);
 }
 
 static u64 *queue_served_at(u32 queue)
@@ -89,12 +129,13 @@ static u64 *queue_served_at(u32 queue)
 
 static void join_queue(struct task_ctx *tctx, u32 queue, u64 now)
 {
-	u64 *len = queue_len(queue);
-
-	if (!*len)
+	if (!queue_len(queue))
 		*queue_served_at(queue) = now;
-	__sync_fetch_and_add(len, 1);
+	__sync_fetch_and_add(queue_count(queue), CAME_ONE + 1);
 	tctx->queue = queue + 1;
+	/* Either too many or too few. */
+	if (miscount_permille && bpf_get_prandom_u32() % 1000 < miscount_permille)
+		__sync_fetch_and_add(queue_count(queue), bpf_get_prandom_u32() & 1 ? 1 : -1);
 }
 
 /* Returns the queue it was in, or -1. */
@@ -110,7 +151,7 @@ static s32 leave_queue(struct task_ctx *tctx)
 	if (!queue)
 		return -1;
 	queue--;
-	__sync_fetch_and_sub(queue_len(queue), 1);
+	__sync_fetch_and_sub(queue_count(queue), 1);
 	return queue;
 }
 
@@ -154,7 +195,7 @@ static bool brief_first(u32 lane_id)
 	struct task_struct *p;
 	struct task_ctx *tctx;
 
-	if (!*queue_len(queue))
+	if (!queue_len(queue))
 		return false;
 	p = __COMPAT_scx_bpf_dsq_peek(queue);
 	/* Counted, and not there yet: it may be one. */
@@ -190,10 +231,10 @@ __weak int move_queued(u32 from, u32 tier, u32 pid, u64 now)
 		/* Whoever swaps the number counts: p may be running by now. */
 		if (!tctx || __sync_val_compare_and_swap(&tctx->queue, from + 1, to + 1) != from + 1)
 			break;
-		if (!*queue_len(to))
+		if (!queue_len(to))
 			*queue_served_at(to) = now;
-		__sync_fetch_and_add(queue_len(to), 1);
-		__sync_fetch_and_sub(queue_len(from), 1);
+		__sync_fetch_and_add(queue_count(to), CAME_ONE + 1);
+		__sync_fetch_and_sub(queue_count(from), 1);
 		if (from % TN_NR_TIERS == TN_DECLARED)
 			tctx->dropped = true;
 		tctx->run_tier = tier;
@@ -204,8 +245,8 @@ __weak int move_queued(u32 from, u32 tier, u32 pid, u64 now)
 		/* It ran and came back meanwhile: it still is where it was. */
 		if (__sync_val_compare_and_swap(&tctx->queue, to + 1, from + 1) != to + 1)
 			break;
-		__sync_fetch_and_add(queue_len(from), 1);
-		__sync_fetch_and_sub(queue_len(to), 1);
+		__sync_fetch_and_add(queue_count(from), CAME_ONE + 1);
+		__sync_fetch_and_sub(queue_count(to), 1);
 		tctx->run_tier = from % TN_NR_TIERS;
 		break;
 	}
@@ -286,7 +327,7 @@ __weak int shed_dearest(u32 lane_id, u64 prev_cost, u64 now)
 	struct task_ctx *tctx;
 	u64 dearest = 0;
 
-	if (!*queue_len(late))
+	if (!queue_len(late))
 		return SHED_NONE;
 	bpf_for_each(scx_dsq, p, late, 0) {
 		tctx = task_ctx(p);
@@ -328,7 +369,7 @@ __weak int shed_dearest(u32 lane_id, u64 prev_cost, u64 now)
 static bool crowded(u32 dom, const struct task_ctx *tctx)
 {
 	return !steady(tctx) && !tctx->rcu &&
-	       lane(dom)->nr[TN_INFERRED] * tctx->runtime_ns > (u64)TN_CROWD * nr_servers(dom);
+	       lane_len(lane(dom), TN_INFERRED) * tctx->runtime_ns > (u64)TN_CROWD * nr_servers(dom);
 }
 
 enum served {
@@ -346,7 +387,7 @@ static bool steal(u32 dom, u32 tier)
 	bpf_for(i, 1, nr_doms) {
 		u32 queue = queue_id((dom + i) % nr_doms, tier);
 
-		if (*queue_len(queue) && scx_bpf_dsq_move_to_local(queue, 0)) {
+		if (queue_len(queue) && scx_bpf_dsq_move_to_local(queue, 0)) {
 			this_stats()->steals++;
 			return true;
 		}
@@ -361,8 +402,8 @@ static bool steal(u32 dom, u32 tier)
 __weak int serve_tier(s32 cpu, u32 dom, u32 tier, u64 prev_urg)
 {
 	u64 shared_key = NO_KEY, own_key = NO_KEY;
-	u64 nr_shared = *queue_len(queue_id(dom, tier));
-	u64 nr_own = *queue_len(queue_id(cpu_lane(cpu), tier));
+	u64 nr_shared = queue_len(queue_id(dom, tier));
+	u64 nr_own = queue_len(queue_id(cpu_lane(cpu), tier));
 	u32 shared = queue_id(dom, tier), own = queue_id(cpu_lane(cpu), tier);
 	bool compete;
 
@@ -400,7 +441,7 @@ __weak int lane_has_work_for(u32 lane_id, s32 cpu)
 	bpf_for(tier, 0, TN_NR_TIERS) {
 		u32 queue = queue_id(lane_id, tier);
 
-		if (*queue_len(queue) && head_key(queue, cpu) != NO_KEY)
+		if (queue_len(queue) && head_key(queue, cpu) != NO_KEY)
 			return true;
 	}
 	return false;
@@ -419,7 +460,7 @@ static void wake_idle_for_waiting(u32 dom)
 	bpf_for(tier, 0, TN_NR_TIERS) {
 		u32 queue = queue_id(dom, tier);
 
-		if (!*queue_len(queue))
+		if (!queue_len(queue))
 			continue;
 		p = __COMPAT_scx_bpf_dsq_peek(queue);
 		if (!p)

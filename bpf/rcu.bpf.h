@@ -16,12 +16,12 @@ enum {
 	READER_RUNS,
 };
 
-/* rcu_preempt, rcu_sched, rcu_tasks_*, rcu_exp_*: the kernel's threads keep their names, and
- * these are there since it booted. */
+/* rcu_preempt, rcu_tasks_*, rcu_exp_*, rcuog/N, rcuop/N: the kernel's threads keep their names,
+ * and no program can have the flag. */
 static bool is_rcu(const struct task_struct *p)
 {
 	return (p->flags & PF_KTHREAD) && p->comm[0] == 'r' && p->comm[1] == 'c' &&
-	       p->comm[2] == 'u' && p->comm[3] == '_';
+	       p->comm[2] == 'u';
 }
 
 /*

@@ -72,6 +72,7 @@ struct task_ctx {
 	u64 period_ns;
 	u64 params_at;
 	u64 claim; /* what load.bpf.h counts it for */
+	bool restricted; /* and whether as a task that may not use all CPUs */
 	/* The name and cgroup that the rules were last matched against. */
 	u64 comm[2];
 	u64 matched_cgroup;
@@ -171,6 +172,7 @@ struct cpu_ctx {
 	u64 turn_until; /* who has such a turn keeps it against all but declared jobs */
 	u64 patrol_at; /* when to look for somebody who was passed over */
 	u32 patrol_next; /* where to begin */
+	u32 patrol_dom; /* which other domain to look at */
 	u64 followed; /* the agent's decision that was used last, by its moment */
 	u64 trust_until; /* what it runs is out of the order of deadlines until then */
 } __attribute__((aligned(64)));
@@ -181,6 +183,11 @@ static struct cpu_ctx cpu_ctxs[TN_MAX_CPUS];
 struct temponet_cpu_stats cpu_stats[TN_MAX_CPUS];
 
 struct temponet_cpu_view cpu_views[TN_MAX_CPUS];
+
+/* 1: this CPU is online. Written by cpu_online() and cpu_offline(). */
+u8 cpu_online[TN_MAX_CPUS];
+/* How often that has changed since load. */
+u32 hotplugs;
 
 static struct cpu_ctx *cpu_ctx(s32 cpu)
 {
@@ -197,9 +204,24 @@ static u32 dom_of(s32 cpu)
 	return bounded(cpu_dom[bounded(cpu, TN_MAX_CPUS)], TN_MAX_DOMS);
 }
 
+/* Online CPUs of each domain, and domains that have none. */
+static u32 dom_online[TN_MAX_DOMS];
+static u32 nr_dead_doms;
+
 static u32 nr_servers(u32 dom)
 {
-	return MAX(dom_len[bounded(dom, TN_MAX_DOMS)], 1);
+	return MAX(dom_online[bounded(dom, TN_MAX_DOMS)], 1);
+}
+
+static bool is_online(s32 cpu)
+{
+	return cpu_online[bounded(cpu, TN_MAX_CPUS)];
+}
+
+/* May @p be queued for @cpu? */
+static bool may_use(const struct task_struct *p, s32 cpu)
+{
+	return is_online(cpu) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
 }
 
 /* Lanes: domains first, then CPUs; a power of two for bounded(). */

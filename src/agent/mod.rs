@@ -24,4 +24,4 @@ mod scheduler;
 pub mod stats;
 mod thread;
 
-pub use scheduler::{Config, Ended, Policy, Scheduler, RELOAD};
+pub use scheduler::{Config, Ended, Faults, Policy, Scheduler, RELOAD};

@@ -55,13 +55,24 @@ impl Policy {
     }
 }
 
+/// What goes wrong on purpose, so many times of a thousand.
+#[derive(Clone, Copy, Default)]
+pub struct Faults {
+    /// Records that are lost on their way to the agent.
+    pub lose_permille: u32,
+    /// Waiting tasks that are counted wrong.
+    pub miscount_permille: u32,
+    /// Tasks that are queued for a wrong domain.
+    pub misplace_permille: u32,
+}
+
 pub struct Config {
     pub policy: Policy,
     pub brain: BrainConfig,
     /// What the agent may use, as a share of one CPU.
     pub agent_budget: f64,
-    /// For tests: lose so many of a thousand records, and what the agent does wrong.
-    pub lose_permille: u32,
+    /// For tests: what the BPF half does wrong, and what the agent.
+    pub faults: Faults,
     pub misbehave: Misbehaviour,
     pub resync_every: Option<Duration>,
     /// Schedule only tasks of policy SCHED_EXT.
@@ -147,7 +158,9 @@ impl<'a> Scheduler<'a> {
 
         rodata.best_level = config.policy.level();
         rodata.give_up = (config.policy != Policy::PlainEdf).into();
-        rodata.lose_permille = config.lose_permille;
+        rodata.lose_permille = config.faults.lose_permille;
+        rodata.miscount_permille = config.faults.miscount_permille;
+        rodata.misplace_permille = config.faults.misplace_permille;
         if config.policy == Policy::Temponet {
             rodata.agent_tgid = std::process::id();
             // Its own budget is the tighter one; this is for an agent gone wild.

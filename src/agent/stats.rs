@@ -26,6 +26,23 @@ pub(super) const CLASSES: &[(&str, usize)] = &[
     ("late", intf::temponet_tier_TN_LATE as usize),
 ];
 
+/// Why ticks end slices, and where the BPF half counts that.
+const RESCHEDS: &[(&str, usize)] = &[
+    (
+        "pending",
+        intf::temponet_resched_TN_RESCHED_PENDING as usize,
+    ),
+    ("budget", intf::temponet_resched_TN_RESCHED_BUDGET as usize),
+    ("urgent", intf::temponet_resched_TN_RESCHED_URGENT as usize),
+    ("bound", intf::temponet_resched_TN_RESCHED_BOUND as usize),
+    (
+        "replenished",
+        intf::temponet_resched_TN_RESCHED_REPLENISHED as usize,
+    ),
+    ("agent", intf::temponet_resched_TN_RESCHED_AGENT as usize),
+    ("local", intf::temponet_resched_TN_RESCHED_LOCAL as usize),
+];
+
 /// How many of the worst offenders are shown.
 const OFFENDERS_SHOWN: usize = 8;
 
@@ -107,6 +124,12 @@ pub struct Metrics {
     pub demotions: u64,
     #[stat(desc = "hints in the map that made no sense and were ignored")]
     pub hints_invalid: u64,
+    #[stat(desc = "tasks found waiting where no CPU of theirs looked, and moved")]
+    pub misplaced: u64,
+    #[stat(desc = "counts of waiting tasks that were wrong, and mended")]
+    pub drifted: u64,
+    #[stat(desc = "slices that a tick ended, by reason")]
+    pub resched: BTreeMap<String, u64>,
     #[stat(desc = "the agent: who decides, how fast, and how well it is heard")]
     pub agent: AgentMetrics,
     #[stat(desc = "declared jobs with the least slack, by name[tid]")]
@@ -171,6 +194,12 @@ impl Snapshot {
             rollovers: now.rollovers - then.rollovers,
             demotions: now.demotions - then.demotions,
             hints_invalid: now.hints_invalid - then.hints_invalid,
+            misplaced: now.misplaced - then.misplaced,
+            drifted: now.drifted - then.drifted,
+            resched: RESCHEDS
+                .iter()
+                .map(|&(name, i)| (name.to_string(), now.resched[i] - then.resched[i]))
+                .collect(),
             agent: self.agent.since(&earlier.agent, now, then),
             endangered: self.endangered.clone(),
             cpus: self.cpus.clone(),
@@ -183,41 +212,36 @@ pub(super) fn task_name(comm: &[u8], tid: u32) -> String {
     format!("{}[{tid}]", String::from_utf8_lossy(&comm[..len]))
 }
 
+/// All of them are counts, and add up; of the longest times the longest counts.
 fn add(total: &mut temponet_cpu_stats, cpu: &temponet_cpu_stats) {
-    for (t, c) in total.class.iter_mut().zip(&cpu.class) {
-        t.released += c.released;
-        t.met += c.met;
-        t.missed += c.missed;
-        t.response_ns += c.response_ns;
-        t.response_max_ns = t.response_max_ns.max(c.response_max_ns);
-        t.lateness_ns += c.lateness_ns;
-        t.lateness_max_ns = t.lateness_max_ns.max(c.lateness_max_ns);
-        t.runs += c.runs;
-        t.run_ns += c.run_ns;
-        t.wait_ns += c.wait_ns;
-        t.wait_max_ns = t.wait_max_ns.max(c.wait_max_ns);
+    let longest = total.class.map(|class| longest_of(&class));
+    for (sum, more) in words(total).iter_mut().zip(words(&mut cpu.clone())) {
+        *sum += *more;
     }
-    for (t, c) in total.dispatches.iter_mut().zip(&cpu.dispatches) {
-        *t += c;
+    for ((sum, class), before) in total.class.iter_mut().zip(&cpu.class).zip(longest) {
+        let [response, lateness, wait] = longest_of(class);
+        sum.response_max_ns = before[0].max(response);
+        sum.lateness_max_ns = before[1].max(lateness);
+        sum.wait_max_ns = before[2].max(wait);
     }
-    total.preemptions += cpu.preemptions;
-    total.steals += cpu.steals;
-    total.hopeless += cpu.hopeless;
-    total.rollovers += cpu.rollovers;
-    total.demotions += cpu.demotions;
-    total.hints_invalid += cpu.hints_invalid;
-    total.told += cpu.told;
-    total.untold += cpu.untold;
-    total.rung += cpu.rung;
-    total.stale += cpu.stale;
-    total.impossible += cpu.impossible;
-    total.duplicate += cpu.duplicate;
-    for (t, c) in total.transitions.iter_mut().zip(&cpu.transitions) {
-        *t += c;
-    }
-    for (t, c) in total.age.iter_mut().zip(&cpu.age) {
-        *t += c;
-    }
+}
+
+fn longest_of(class: &temponet_class_stats) -> [u64; 3] {
+    [
+        class.response_max_ns,
+        class.lateness_max_ns,
+        class.wait_max_ns,
+    ]
+}
+
+/// The counters as what they are, so that a new one cannot be forgotten.
+fn words(stats: &mut temponet_cpu_stats) -> &mut [u64] {
+    const WORDS: usize = std::mem::size_of::<temponet_cpu_stats>() / 8;
+    const _: () = assert!(std::mem::size_of::<temponet_cpu_stats>() == WORDS * 8);
+    const _: () = assert!(std::mem::align_of::<temponet_cpu_stats>() == 8);
+    // SAFETY: the struct holds nothing but `u64` (bpf/intf.h), so it is as many of them, with
+    // the same alignment, and borrowed for as long as the slice.
+    unsafe { std::slice::from_raw_parts_mut(std::ptr::from_mut(stats).cast(), WORDS) }
 }
 
 fn class(now: &temponet_class_stats, then: &temponet_class_stats) -> ClassMetrics {
@@ -336,6 +360,13 @@ impl Metrics {
                 c.wait_max_us / 1000.0,
             )?;
         }
+        if self.misplaced + self.drifted > 0 {
+            writeln!(
+                out,
+                "mended: {} misplaced tasks, {} counts of waiting tasks",
+                self.misplaced, self.drifted
+            )?;
+        }
         if !self.offenders.is_empty() {
             let mut rows: Vec<_> = self.offenders.iter().collect();
             rows.sort_by_key(|(_, row)| std::cmp::Reverse(row.missed));
@@ -396,4 +427,28 @@ pub fn monitor(interval: Duration, shutdown: Arc<AtomicBool>) -> Result<()> {
         || shutdown.load(Ordering::Relaxed),
         |metrics| metrics.print(&mut std::io::stdout()),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_of_cpus_add_up_and_the_longest_times_do_not() {
+        let mut one = temponet_cpu_stats::default();
+        words(&mut one).fill(3);
+        let mut other = temponet_cpu_stats::default();
+        words(&mut other).fill(4);
+        add(&mut one, &other);
+        for class in &one.class {
+            assert_eq!(longest_of(class), [4; 3]);
+            assert_eq!((class.released, class.wait_ns), (7, 7));
+        }
+        assert_eq!(one.age, [7; intf::temponet_consts_TN_AGE_BUCKETS as usize]);
+        let (sum, maxima) = (words(&mut one), 3 * CLASSES.len() as u64);
+        assert_eq!(
+            sum.iter().sum::<u64>(),
+            7 * (sum.len() as u64 - maxima) + 4 * maxima
+        );
+    }
 }

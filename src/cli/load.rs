@@ -87,6 +87,14 @@ struct BrainArgs {
     #[arg(long, value_name = "PER MILLE", default_value_t = 0, hide = true, value_parser = clap::value_parser!(u32).range(..=1000))]
     lose_records: u32,
 
+    /// For tests: so many of a thousand waiting tasks are counted wrong
+    #[arg(long, value_name = "PER MILLE", default_value_t = 0, hide = true, value_parser = clap::value_parser!(u32).range(..=1000))]
+    miscount: u32,
+
+    /// For tests: so many of a thousand tasks are queued for a wrong cache domain
+    #[arg(long, value_name = "PER MILLE", default_value_t = 0, hide = true, value_parser = clap::value_parser!(u32).range(..=1000))]
+    misplace: u32,
+
     /// For tests: what the agent does wrong
     #[arg(long, value_enum, default_value_t = Misbehaviour::None, hide = true)]
     misbehave: Misbehaviour,
@@ -248,7 +256,11 @@ pub fn run(args: LoadArgs) -> Result<ExitCode> {
         policy: args.policy,
         brain: args.brain.config(),
         agent_budget: args.brain.agent_budget / 100.0,
-        lose_permille: args.brain.lose_records,
+        faults: agent::Faults {
+            lose_permille: args.brain.lose_records,
+            miscount_permille: args.brain.miscount,
+            misplace_permille: args.brain.misplace,
+        },
         misbehave: args.brain.misbehave,
         resync_every: args.brain.resync_every,
         partial: args.partial,
