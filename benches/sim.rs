@@ -1,7 +1,7 @@
 //! How fast the simulator is: job-events (releases, completions, aborts) a second
 //! on one core, and how the cost of an event grows with the number of tasks.
 //!
-//! `cargo bench --bench sim` prints the figures of docs/yardstick.md and fails
+//! `cargo bench --bench sim` prints the figures of docs/measurements/yardstick.md and fails
 //! when a floor is not held.
 
 use std::time::Duration;

@@ -9,7 +9,7 @@ corpus=${1:-fuzz/corpus}
 mkdir -p "$corpus"/{rules,task_set,rtapp_workload,rtapp_log,model,model_metadata,hint,ring}
 
 # The examples of the manual, one file each.
-awk -v out="$corpus/rules" '/^```toml/ { n++; on = 1; next } /^```/ { on = 0 } on { print > (out "/manual-" n ".toml") }' docs/rules.md
+awk -v out="$corpus/rules" '/^```toml/ { n++; on = 1; next } /^```/ { on = 0 } on { print > (out "/manual-" n ".toml") }' docs/guide/rules.md
 printf '[[rule]]\ncgroup = "a*"\nclass = "background"\n' >"$corpus/rules/background.toml"
 printf '[[rule]]\ncomm = "x"\nruntime = "10us"\ndeadline = "99.5us"\nperiod = "100us"\ncriticality = 3\n' >"$corpus/rules/all.toml"
 

@@ -12,7 +12,7 @@
  *		fprintf(stderr, "no deadline declared: %s\n", why);
  *
  * The daemon answers over a Unix socket and refuses what the machine cannot
- * carry, so no privilege is needed: see docs/hints.md. A declaration lives as
+ * carry, so no privilege is needed: see docs/guide/hints.md. A declaration lives as
  * long as its thread, survives execve() and is not inherited by children.
  *
  * The file needs nothing but libc and is clean as C11 and as C++. With

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 
-# Promises of docs/replay.md.
+# Promises of docs/measurements/replay.md.
 AGREEMENT_POINTS = 2.0
 RECORDING_SHARE = 0.05
 # Who uses less of a CPU is not compared: a share of next to nothing is noise.

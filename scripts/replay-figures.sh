@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The figures behind docs/replay.md, measured anew in an icount guest and printed.
+# The figures behind docs/measurements/replay.md, measured anew in an icount guest and printed.
 #
 #   scripts/replay-figures.sh [OPTION]... [PART]...   parts: examples agreement recording
 #                                                     (default: all)
@@ -16,7 +16,7 @@
 #   recording   rt-app and stress-ng recorded, then replayed in the simulator: every
 #               task's utilisation beside what the kernel counted meanwhile
 #
-# Ends with status 1 when a promise of docs/replay.md does not hold.
+# Ends with status 1 when a promise of docs/measurements/replay.md does not hold.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 

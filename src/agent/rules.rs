@@ -1,6 +1,6 @@
 //! The rules file: deadlines for programs nobody can change.
 //!
-//! docs/rules.md is the manual. A mistake anywhere refuses the whole file, with
+//! docs/guide/rules.md is the manual. A mistake anywhere refuses the whole file, with
 //! the line and what is wrong: half a rule set applied in silence is worse.
 
 use super::bpf::intf;

@@ -16,7 +16,7 @@ const TIMES: &str = "runtime = \"1ms\"\nperiod = \"10ms\"\n";
 
 #[test]
 fn the_worked_example_of_the_manual_is_read() {
-    let manual = include_str!("../../docs/rules.md");
+    let manual = include_str!("../../docs/guide/rules.md");
     let example = manual
         .split("```toml\n")
         .nth(1)

@@ -149,7 +149,7 @@ pub struct LoadArgs {
     #[command(flatten)]
     brain: BrainArgs,
 
-    /// Deadlines for programs that nobody can change (docs/rules.md)
+    /// Deadlines for programs that nobody can change (docs/guide/rules.md)
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
 

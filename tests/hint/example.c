@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Declares 2 ms of work within 5 ms, every 10 ms, for the calling thread or
- * the one given, reads it back and clears it (docs/hints.md). The tests compile
+ * the one given, reads it back and clears it (docs/guide/hints.md). The tests compile
  * it as C11 and as C++ and run it as two users.
  */
 #include <stdio.h>

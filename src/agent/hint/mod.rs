@@ -3,7 +3,7 @@
 //! A program (or `scx_temponet hint` on its behalf) sends a [`Hint`] over the
 //! daemon's socket; the [`server`] checks whose task it is, the [`admission`]
 //! bounds check that the machine can carry it, and the [`HintStore`] puts it
-//! where the BPF half reads it. docs/hints.md is the user's side of this.
+//! where the BPF half reads it. docs/guide/hints.md is the user's side of this.
 
 pub mod admission;
 pub mod client;

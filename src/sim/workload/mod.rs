@@ -2,7 +2,7 @@
 //!
 //! The paper describes them in a sentence each; what it leaves open (periods,
 //! split of the load, lengths of bursts) is decided here, said in each file and
-//! repeated in docs/yardstick.md.
+//! repeated in docs/measurements/yardstick.md.
 
 mod industrial;
 mod large;
