@@ -182,6 +182,11 @@ struct temponet_cpu_stats cpu_stats[TN_MAX_CPUS];
 
 struct temponet_cpu_view cpu_views[TN_MAX_CPUS];
 
+/* 1: this CPU is online. Written by cpu_online() and cpu_offline(). */
+u8 cpu_online[TN_MAX_CPUS];
+/* How often that has changed since load. */
+u32 hotplugs;
+
 static struct cpu_ctx *cpu_ctx(s32 cpu)
 {
 	return &cpu_ctxs[bounded(cpu, TN_MAX_CPUS)];
