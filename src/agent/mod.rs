@@ -19,6 +19,7 @@ pub mod misbehave;
 mod pace;
 pub mod record;
 pub mod recorder;
+pub mod reload;
 pub mod rules;
 mod scheduler;
 pub mod stats;

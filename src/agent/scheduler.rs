@@ -85,7 +85,40 @@ impl Ended {
     }
 }
 
+/// The declarations that are in force, and the map they are in for others to find. They
+/// part with the map wherever loading fails after this, and stay with the daemon.
+struct Declarations<'a> {
+    hints: &'a HintServer,
+    pinned: PathBuf,
+}
+
+impl<'a> Declarations<'a> {
+    fn carry_over(
+        skel: &mut BpfSkel<'_>,
+        hints: &'a HintServer,
+        pinned: &Path,
+    ) -> Result<Declarations<'a>> {
+        pin_hint_map(skel, pinned)?;
+        let declarations = Declarations {
+            hints,
+            pinned: pinned.to_path_buf(),
+        };
+        let map = MapHandle::try_from(&skel.maps.task_hints)?;
+        hints.attach(Arc::new(MapStore::new(map)?));
+        Ok(declarations)
+    }
+}
+
+impl Drop for Declarations<'_> {
+    fn drop(&mut self) {
+        self.hints.detach();
+        let _ = fs::remove_file(&self.pinned);
+    }
+}
+
 pub struct Scheduler<'a> {
+    // First, because it is to go first.
+    declarations: Declarations<'a>,
     skel: BpfSkel<'a>,
     link: Option<Link>,
     stats: StatsServer<(), Snapshot>,
@@ -96,8 +129,6 @@ pub struct Scheduler<'a> {
     agent_budget: f64,
     cpus: CpuMask,
     nr_cpus: usize,
-    hint_map: PathBuf,
-    hints: &'a HintServer,
 }
 
 /// Set by SIGHUP: read the model again.
@@ -162,10 +193,7 @@ impl<'a> Scheduler<'a> {
         let mut skel = scx_ops_load!(skel, temponet_ops, uei)?;
         // The agent's threads would inherit it.
         drop(hurry);
-        pin_hint_map(&mut skel, &config.task_hint_map)?;
-        let hint_map = MapHandle::try_from(&skel.maps.task_hints)?;
-        hints
-            .attach(Arc::new(MapStore::new(hint_map)?))
+        let declarations = Declarations::carry_over(&mut skel, hints, &config.task_hint_map)
             .context("cannot carry the declared deadlines over")?;
         let gauges = Arc::new(Gauges::default());
         let cpus = machine
@@ -184,6 +212,7 @@ impl<'a> Scheduler<'a> {
         );
 
         Ok(Self {
+            declarations,
             skel,
             link: Some(link),
             stats,
@@ -194,8 +223,6 @@ impl<'a> Scheduler<'a> {
             agent_budget: config.agent_budget,
             cpus,
             nr_cpus: machine.cpu_dom.len(),
-            hint_map: config.task_hint_map.clone(),
-            hints,
         })
     }
 
@@ -211,6 +238,7 @@ impl<'a> Scheduler<'a> {
             if RELOAD.swap(false, Ordering::Relaxed) {
                 self.reload();
             }
+            self.declarations.hints.store_missing();
         }
         drop(self.link.take());
         drop(self.agent.take());
@@ -253,13 +281,6 @@ impl<'a> Scheduler<'a> {
             AgentTotals::take(self.policy, bss.level_now, self.agent_budget, gauges),
             gauges.map(agent_stats::endangered).unwrap_or_default(),
         )
-    }
-}
-
-impl Drop for Scheduler<'_> {
-    fn drop(&mut self) {
-        self.hints.detach();
-        let _ = fs::remove_file(&self.hint_map);
     }
 }
 
