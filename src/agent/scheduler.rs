@@ -146,6 +146,7 @@ impl<'a> Scheduler<'a> {
         settle_heaps();
         let hurry = Hurry::begin();
         let machine = Machine::detect()?;
+        machine.check_room(config.policy)?;
 
         let mut builder = BpfSkelBuilder::default();
         builder.obj_builder.debug(config.verbose);
