@@ -157,7 +157,8 @@ pub struct LoadArgs {
     )]
     task_hint_map: PathBuf,
 
-    /// Schedule only tasks whose policy is SCHED_EXT; leave the rest to the kernel
+    /// Schedule only tasks whose policy is SCHED_EXT; leave the rest to the kernel. The former,
+    /// declared or not, then run only while no SCHED_OTHER task wants the CPU
     #[arg(long)]
     partial: bool,
 
@@ -268,6 +269,9 @@ pub fn run(args: LoadArgs) -> Result<ExitCode> {
         build_id::full_version(env!("CARGO_PKG_VERSION")),
         args.policy
     );
+    if config.partial && !config.rules.is_empty() {
+        warn!("with --partial the rules reach only tasks of policy SCHED_EXT, and those run only while no SCHED_OTHER task wants the CPU");
+    }
     let live = || {
         let mut storage = MaybeUninit::uninit();
         let scheduler = match Scheduler::load(&config, &hints, &mut storage) {
