@@ -16,6 +16,7 @@ pub mod kernel;
 mod machine;
 pub mod mirror;
 pub mod misbehave;
+mod online;
 mod pace;
 pub mod record;
 pub mod recorder;
