@@ -67,6 +67,7 @@ pub struct Agent {
     doorbell: Arc<OwnedFd>,
     brains: SyncSender<Brain>,
     old_brains: Receiver<Brain>,
+    cpus: SyncSender<CpuMask>,
 }
 
 impl Agent {
@@ -81,6 +82,7 @@ impl Agent {
         let doorbell = Arc::new(event_fd().context("cannot make an event descriptor")?);
         let (brains, new_brains) = sync_channel(1);
         let (retired, old_brains) = sync_channel(1);
+        let (cpus, new_cpus) = sync_channel(1);
         let (ready, is_ready) = sync_channel(1);
         let (stop_there, doorbell_there) = (stop.clone(), doorbell.clone());
         let thread = std::thread::Builder::new()
@@ -97,6 +99,7 @@ impl Agent {
                     gauges,
                     new_brains,
                     retired,
+                    new_cpus,
                     garbage: Garbage::default(),
                 };
                 control.warm_up();
@@ -116,6 +119,7 @@ impl Agent {
             doorbell,
             brains,
             old_brains,
+            cpus,
         })
     }
 
@@ -131,6 +135,14 @@ impl Agent {
         // A thread that does not answer is not waited for; the old one goes with the next.
         drop(self.old_brains.recv_timeout(TAKEN_OVER_WITHIN));
         lock_memory();
+    }
+
+    /// Decides for these CPUs from now on. `false` while it has not yet taken the last ones:
+    /// say it again later.
+    pub fn follow(&self, cpus: CpuMask) -> bool {
+        let told = self.cpus.try_send(cpus).is_ok();
+        self.ring();
+        told
     }
 
     fn ring(&self) {
@@ -193,6 +205,7 @@ struct Control {
     gauges: Arc<Gauges>,
     new_brains: Receiver<Brain>,
     retired: SyncSender<Brain>,
+    new_cpus: Receiver<CpuMask>,
     rounds: Rounds,
     pace: Pace,
     garbage: Garbage,
@@ -243,6 +256,7 @@ impl Control {
                 self.rounds.faults = page_faults();
             }
             self.take_new_brain();
+            self.take_new_cpus();
             if self.settings.misbehave == Misbehaviour::Deaf {
                 std::thread::sleep(DEAF_FOR);
             }
@@ -289,6 +303,20 @@ impl Control {
             }
             Err(TryRecvError::Empty | TryRecvError::Disconnected) => {}
         }
+    }
+
+    /// What was decided for a CPU that is gone must not wait there for its return.
+    fn take_new_cpus(&mut self) {
+        let Ok(cpus) = self.new_cpus.try_recv() else {
+            return;
+        };
+        for gone in self.settings.cpus.without(&cpus).iter() {
+            self.board.withdraw(gone);
+        }
+        self.settings.cpus = cpus;
+        // Fewer or more CPUs are as good a reason to decide again as a record.
+        self.rounds.heard = true;
+        self.rounds.contended = self.mirror.pending() > cpus.count();
     }
 
     fn read_inbox(&mut self, inbox: &mut Inbox) {

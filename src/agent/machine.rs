@@ -7,6 +7,8 @@ use anyhow::{ensure, Result};
 use scx_utils::Topology;
 
 use super::bpf::intf;
+use super::scheduler::Policy;
+use crate::policy::MAX_CPUS as POLICY_CPUS;
 
 const MAX_CPUS: usize = intf::temponet_consts_TN_MAX_CPUS as usize;
 const MAX_DOMS: usize = intf::temponet_consts_TN_MAX_DOMS as usize;
@@ -69,6 +71,16 @@ impl Machine {
         Ok(machine)
     }
 
+    /// The network decides for fewer CPUs than the BPF half schedules.
+    pub fn check_room(&self, policy: Policy) -> Result<()> {
+        let highest = self.cpu_dom.len() - 1;
+        ensure!(
+            policy != Policy::Temponet || highest < POLICY_CPUS,
+            "CPU {highest} is beyond the {POLICY_CPUS} CPUs that policy temponet decides for: use --policy edf"
+        );
+        Ok(())
+    }
+
     pub fn nr_cpus(&self) -> usize {
         self.cpu_order.len()
     }
@@ -98,6 +110,23 @@ mod tests {
         assert!(m.nr_doms() <= MAX_DOMS);
         assert_eq!(m.nr_cpus(), 200);
         assert_eq!(m.dom_len.iter().sum::<u32>(), 200);
+    }
+
+    #[test]
+    fn only_the_agent_needs_cpus_that_the_network_can_name() {
+        let machine = |highest: usize| {
+            let cpus = [(0, 0), (highest, 0)];
+            Machine::from_llcs(cpus.into_iter()).unwrap()
+        };
+        assert!(machine(511).check_room(Policy::Temponet).is_ok());
+        let refused = machine(512).check_room(Policy::Temponet).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "CPU 512 is beyond the 512 CPUs that policy temponet decides for: use --policy edf"
+        );
+        for policy in [Policy::Distilled, Policy::Edf, Policy::PlainEdf] {
+            assert!(machine(MAX_CPUS - 1).check_room(policy).is_ok());
+        }
     }
 
     #[test]

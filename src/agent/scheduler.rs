@@ -27,10 +27,11 @@ use super::gauges::Gauges;
 use super::hint::{HintServer, MapStore};
 use super::machine::Machine;
 use super::misbehave::Misbehaviour;
+use super::online::{Change, OnlineCpus};
 use super::rules::{self, Rule};
 use super::stats::{self, Snapshot};
 use super::thread::lock_memory;
-use crate::policy::{CpuId, CpuMask};
+use crate::policy::CpuMask;
 
 /// Who decides whom to run among jobs with deadlines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -96,7 +97,40 @@ impl Ended {
     }
 }
 
+/// The declarations that are in force, and the map they are in for others to find. They
+/// part with the map wherever loading fails after this, and stay with the daemon.
+struct Declarations<'a> {
+    hints: &'a HintServer,
+    pinned: PathBuf,
+}
+
+impl<'a> Declarations<'a> {
+    fn carry_over(
+        skel: &mut BpfSkel<'_>,
+        hints: &'a HintServer,
+        pinned: &Path,
+    ) -> Result<Declarations<'a>> {
+        pin_hint_map(skel, pinned)?;
+        let declarations = Declarations {
+            hints,
+            pinned: pinned.to_path_buf(),
+        };
+        let map = MapHandle::try_from(&skel.maps.task_hints)?;
+        hints.attach(Arc::new(MapStore::new(map)?));
+        Ok(declarations)
+    }
+}
+
+impl Drop for Declarations<'_> {
+    fn drop(&mut self) {
+        self.hints.detach();
+        let _ = fs::remove_file(&self.pinned);
+    }
+}
+
 pub struct Scheduler<'a> {
+    // First, because it is to go first.
+    declarations: Declarations<'a>,
     skel: BpfSkel<'a>,
     link: Option<Link>,
     stats: StatsServer<(), Snapshot>,
@@ -105,10 +139,10 @@ pub struct Scheduler<'a> {
     policy: Policy,
     brain: BrainConfig,
     agent_budget: f64,
-    cpus: CpuMask,
+    cpus: OnlineCpus,
+    /// The agent has yet to be told of `cpus`.
+    agent_behind: bool,
     nr_cpus: usize,
-    hint_map: PathBuf,
-    hints: &'a HintServer,
 }
 
 /// Set by SIGHUP: read the model again.
@@ -125,12 +159,14 @@ impl<'a> Scheduler<'a> {
         scx_utils::try_set_rlimit_infinity();
         settle_heaps();
         let hurry = Hurry::begin();
-        let machine = Machine::detect()?;
-
         let mut builder = BpfSkelBuilder::default();
         builder.obj_builder.debug(config.verbose);
         let open_opts = config.libbpf.clone().into_bpf_open_opts();
         let mut skel = scx_ops_open!(builder, storage, temponet_ops, open_opts)?;
+        // After opening it: from there on the kernel knows of CPUs that come or go before it is
+        // attached, and asks for a restart.
+        let machine = Machine::detect()?;
+        machine.check_room(config.policy)?;
 
         let ops = skel.struct_ops.temponet_ops_mut();
         ops.exit_dump_len = config.exit_dump_len;
@@ -172,31 +208,34 @@ impl<'a> Scheduler<'a> {
             *slot = rules::to_bpf(rule);
         }
 
+        let bss = skel
+            .maps
+            .bss_data
+            .as_mut()
+            .context("the BPF object has no bss")?;
+        for &cpu in &machine.cpu_order {
+            bss.cpu_online[cpu as usize] = 1;
+        }
+
         let mut skel = scx_ops_load!(skel, temponet_ops, uei)?;
         // The agent's threads would inherit it.
         drop(hurry);
-        pin_hint_map(&mut skel, &config.task_hint_map)?;
-        let hint_map = MapHandle::try_from(&skel.maps.task_hints)?;
-        hints
-            .attach(Arc::new(MapStore::new(hint_map)?))
+        let declarations = Declarations::carry_over(&mut skel, hints, &config.task_hint_map)
             .context("cannot carry the declared deadlines over")?;
         let gauges = Arc::new(Gauges::default());
-        let cpus = machine
-            .cpu_order
-            .iter()
-            .filter_map(|&cpu| CpuId::try_from(cpu).ok());
-        let cpus: CpuMask = cpus.collect();
-        let agent = start_agent(&mut skel, config, cpus, &gauges)?;
+        let cpus = OnlineCpus::new(machine.cpu_order.iter().copied());
+        let agent = start_agent(&mut skel, config, cpus.mask(), &gauges)?;
         let link = scx_ops_attach!(skel, temponet_ops)?;
         let stats = StatsServer::new(stats::server_data()).launch()?;
         info!(
-            "scheduling {} CPUs in {} domain{}",
-            machine.nr_cpus(),
+            "scheduling {} in {} domain{}",
+            count_of(machine.nr_cpus()),
             machine.nr_doms(),
             if machine.nr_doms() == 1 { "" } else { "s" }
         );
 
         Ok(Self {
+            declarations,
             skel,
             link: Some(link),
             stats,
@@ -206,9 +245,8 @@ impl<'a> Scheduler<'a> {
             brain: config.brain.clone(),
             agent_budget: config.agent_budget,
             cpus,
+            agent_behind: false,
             nr_cpus: machine.cpu_dom.len(),
-            hint_map: config.task_hint_map.clone(),
-            hints,
         })
     }
 
@@ -224,6 +262,8 @@ impl<'a> Scheduler<'a> {
             if RELOAD.swap(false, Ordering::Relaxed) {
                 self.reload();
             }
+            self.follow_hotplug();
+            self.declarations.hints.store_missing();
         }
         drop(self.link.take());
         drop(self.agent.take());
@@ -231,6 +271,29 @@ impl<'a> Scheduler<'a> {
         let data = self.skel.maps.data_data.as_ref();
         report(&info, data.map_or(0, |data| data.uei.kind))?;
         Ok(Ended { info })
+    }
+
+    /// CPUs come and go without a restart; the agent decides for those that are online.
+    fn follow_hotplug(&mut self) {
+        let Some(bss) = self.skel.maps.bss_data.as_ref() else {
+            return;
+        };
+        for Change { cpu, online } in self.cpus.follow(bss.hotplugs, &bss.cpu_online) {
+            self.agent_behind = true;
+            info!(
+                "CPU {cpu} {}: scheduling {}",
+                if online {
+                    "came online"
+                } else {
+                    "went offline"
+                },
+                count_of(self.cpus.count())
+            );
+        }
+        if self.agent_behind {
+            let agent = self.agent.as_ref();
+            self.agent_behind = agent.is_some_and(|agent| !agent.follow(self.cpus.mask()));
+        }
     }
 
     /// A model that cannot be used changes nothing.
@@ -242,7 +305,8 @@ impl<'a> Scheduler<'a> {
             );
             return;
         };
-        match Brain::open(&self.brain, self.cpus) {
+        // It must not have to allocate when a CPU comes back.
+        match Brain::open(&self.brain, self.cpus.known_mask()) {
             Ok(brain) => {
                 info!("taking over the model {}", brain.identity());
                 agent.swap(brain);
@@ -261,7 +325,7 @@ impl<'a> Scheduler<'a> {
         let gauges = self.agent.is_some().then_some(self.gauges.as_ref());
         Snapshot::take(
             &bss.cpu_stats[..self.nr_cpus],
-            agent_stats::views(&bss.cpu_views, self.cpus.iter().map(u32::from)),
+            agent_stats::views(&bss.cpu_views, self.cpus.iter()),
             &self.skel.maps.offenders,
             AgentTotals::take(self.policy, bss.level_now, self.agent_budget, gauges),
             gauges.map(agent_stats::endangered).unwrap_or_default(),
@@ -269,10 +333,10 @@ impl<'a> Scheduler<'a> {
     }
 }
 
-impl Drop for Scheduler<'_> {
-    fn drop(&mut self) {
-        self.hints.detach();
-        let _ = fs::remove_file(&self.hint_map);
+fn count_of(cpus: usize) -> String {
+    match cpus {
+        1 => "1 CPU".into(),
+        cpus => format!("{cpus} CPUs"),
     }
 }
 

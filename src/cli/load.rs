@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
@@ -20,6 +20,7 @@ use super::out::{errln, outln};
 use crate::agent::brain::{Backend, BrainConfig};
 use crate::agent::hint::HintServer;
 use crate::agent::misbehave::Misbehaviour;
+use crate::agent::reload::{keep_loaded, Life, Paused};
 use crate::agent::{self, kernel, rules, stats, Policy, Scheduler};
 use crate::policy::network::Device;
 use crate::policy::{MappingKind, ShieldMode};
@@ -164,7 +165,8 @@ pub struct LoadArgs {
     )]
     task_hint_map: PathBuf,
 
-    /// Schedule only tasks whose policy is SCHED_EXT; leave the rest to the kernel
+    /// Schedule only tasks whose policy is SCHED_EXT; leave the rest to the kernel. The former,
+    /// declared or not, then run only while no SCHED_OTHER task wants the CPU
     #[arg(long)]
     partial: bool,
 
@@ -229,8 +231,12 @@ pub fn run(args: LoadArgs) -> Result<ExitCode> {
 
     let shutdown = Arc::new(AtomicBool::new(false));
     let stop = shutdown.clone();
-    ctrlc::set_handler(move || stop.store(true, Ordering::Relaxed))
-        .context("cannot catch Ctrl-C")?;
+    let this_thread = thread::current();
+    ctrlc::set_handler(move || {
+        stop.store(true, Ordering::Relaxed);
+        this_thread.unpark();
+    })
+    .context("cannot catch Ctrl-C")?;
 
     if let Some(interval) = args.monitor {
         stats::monitor(interval, shutdown)?;
@@ -275,15 +281,34 @@ pub fn run(args: LoadArgs) -> Result<ExitCode> {
         build_id::full_version(env!("CARGO_PKG_VERSION")),
         args.policy
     );
-    // The kernel asks for a restart when CPUs come or go.
-    loop {
-        let mut storage = MaybeUninit::uninit();
-        let ended = Scheduler::load(&config, &hints, &mut storage)?.run(&shutdown)?;
-        if !ended.should_restart() || shutdown.load(Ordering::Relaxed) {
-            return Ok(ExitCode::SUCCESS);
-        }
-        info!("restarting: the machine's CPUs changed");
+    if config.partial && !config.rules.is_empty() {
+        warn!("with --partial the rules reach only tasks of policy SCHED_EXT, and those run only while no SCHED_OTHER task wants the CPU");
     }
+    let live = || {
+        let mut storage = MaybeUninit::uninit();
+        let scheduler = match Scheduler::load(&config, &hints, &mut storage) {
+            Ok(scheduler) => scheduler,
+            Err(error) => return Ok(Life::NotLoaded(error)),
+        };
+        let ended = scheduler.run(&shutdown)?;
+        let again = ended.should_restart() && !shutdown.load(Ordering::Relaxed);
+        Ok(if again { Life::Restart } else { Life::Over })
+    };
+    keep_loaded(live, |pause| sleep_unless(&shutdown, pause))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whoever sets `shutdown` unparks this thread, so that it ends at once.
+fn sleep_unless(shutdown: &AtomicBool, pause: Duration) -> Paused {
+    let until = Instant::now() + pause;
+    while !shutdown.load(Ordering::Relaxed) {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Paused::Through;
+        }
+        thread::park_timeout(left);
+    }
+    Paused::Stopped
 }
 
 /// SIGHUP asks a daemon to read its model again; on a terminal it means that the

@@ -3,8 +3,8 @@
 /// Number of a CPU, as the kernel counts them.
 pub type CpuId = u16;
 
-/// CPUs a mask can name: one cache line. A larger machine is run in parts
-/// (`--partial`); CPUs beyond this are never in any mask.
+/// CPUs a mask can name: one cache line. CPUs beyond this are never in any mask;
+/// the scheduler refuses to run the network on a machine that has them.
 pub const MAX_CPUS: usize = 512;
 
 const WORDS: usize = MAX_CPUS / 64;

@@ -85,13 +85,42 @@ fn declarations_survive_a_reload_of_the_scheduler() {
     let client = service.client();
     client.set(me(), &hint(10, 40)).unwrap();
     service.server.detach();
+    assert_eq!(client.get(me()).unwrap(), Some(hint(10, 40)));
+    let second = Arc::new(MemoryStore::default());
+    service.server.attach(second.clone());
+    assert_eq!(second.len(), 1);
+    assert_eq!(client.get(me()).unwrap(), Some(hint(10, 40)));
+}
+
+#[test]
+fn what_is_declared_during_a_reload_is_in_force_after_it() {
+    let service = service();
+    let client = service.client();
+    let (changed, new, cleared) = (Sleeper::new(), Sleeper::new(), Sleeper::new());
+    client.set(changed.pid(), &hint(10, 40)).unwrap();
+    client.set(cleared.pid(), &hint(10, 40)).unwrap();
+    service.server.detach();
+    client.set(changed.pid(), &hint(5, 40)).unwrap();
+    client.set(new.pid(), &hint(6, 40)).unwrap();
+    client.clear(cleared.pid()).unwrap();
+    assert_eq!(service.store.len(), 2, "the old store is no longer used");
+    let second = Arc::new(MemoryStore::default());
+    service.server.attach(second.clone());
+    assert_eq!(second.len(), 2);
+    assert_eq!(client.get(changed.pid()).unwrap(), Some(hint(5, 40)));
+    assert_eq!(client.get(new.pid()).unwrap(), Some(hint(6, 40)));
+    assert_eq!(client.get(cleared.pid()).unwrap(), None);
+}
+
+#[test]
+fn before_the_first_load_a_client_is_told_to_try_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = dir.path().join("hint.sock");
+    let _server = HintServer::start(&socket, Limits::default()).unwrap();
+    let client = HintClient::connect_to(&socket).unwrap();
     let (errno, reason) = refusal(client.set(me(), &hint(5, 40)));
     assert_eq!(errno, libc::EAGAIN);
     assert!(reason.contains("being loaded"), "{reason}");
-    let second = Arc::new(MemoryStore::default());
-    service.server.attach(second.clone()).unwrap();
-    assert_eq!(second.len(), 1);
-    assert_eq!(client.get(me()).unwrap(), Some(hint(10, 40)));
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn service_with(limits: Limits) -> Service {
     let socket = dir.path().join("run").join("hint.sock");
     let server = HintServer::start(&socket, limits).unwrap();
     let store = Arc::new(MemoryStore::default());
-    server.attach(store.clone()).unwrap();
+    server.attach(store.clone());
     Service {
         server,
         store,

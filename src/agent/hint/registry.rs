@@ -18,6 +18,8 @@ struct Entry {
     tgid: i32,
     hint: Hint,
     charge: Charge,
+    /// The store has this hint. False while no store is attached, and after a store failed.
+    stored: bool,
 }
 
 #[derive(Debug, Error)]
@@ -82,12 +84,21 @@ impl Registry {
         self.entries.get(&id).map(|entry| entry.pidfd.as_fd())
     }
 
+    /// The declaration of the task that has this id now.
+    pub fn get(&mut self, tid: i32) -> Option<Hint> {
+        let id = self.live_entry(tid)?;
+        self.entries.get(&id).map(|entry| entry.hint)
+    }
+
     /// Admits and stores a declaration, instead of the task's former one if
     /// there is one; a refused update leaves that as it was. `new_id` is used
-    /// for a task not yet known; the entry's id is returned.
+    /// for a task not yet known; the entry's id is returned. Without a store
+    /// the declaration waits for the next one, see [`store_missing`].
+    ///
+    /// [`store_missing`]: Registry::store_missing
     pub fn set(
         &mut self,
-        store: &dyn HintStore,
+        store: Option<&dyn HintStore>,
         bounds: Bounds<'_>,
         declaration: Declaration,
         new_id: EntryId,
@@ -103,19 +114,23 @@ impl Registry {
         bounds
             .limits
             .admit(bounds.online_cpus, others, &hint, &charge)?;
-        store.set(task.pidfd(), &hint).map_err(|e| {
-            if has_exited(task.pidfd()) {
-                SetError::Gone(task.tid)
-            } else {
-                SetError::Store(e)
-            }
-        })?;
+        if let Some(store) = store {
+            store.set(task.pidfd(), &hint).map_err(|e| {
+                if has_exited(task.pidfd()) {
+                    SetError::Gone(task.tid)
+                } else {
+                    SetError::Store(e)
+                }
+            })?;
+        }
+        let stored = store.is_some();
 
         let id = known.unwrap_or(new_id);
         match self.entries.get_mut(&id) {
             Some(entry) => {
                 entry.hint = hint;
                 entry.charge = charge;
+                entry.stored = stored;
             }
             None => {
                 self.by_tid.insert(task.tid, id);
@@ -127,6 +142,7 @@ impl Registry {
                         pidfd: task.into_pidfd(),
                         hint,
                         charge,
+                        stored,
                     },
                 );
             }
@@ -134,8 +150,10 @@ impl Registry {
         Ok(id)
     }
 
-    pub fn clear(&mut self, store: &dyn HintStore, task: &Task) -> io::Result<()> {
-        store.clear(task.pidfd())?;
+    pub fn clear(&mut self, store: Option<&dyn HintStore>, task: &Task) -> io::Result<()> {
+        if let Some(store) = store {
+            store.clear(task.pidfd())?;
+        }
         if let Some(id) = self.live_entry(task.tid) {
             self.forget(id);
         }
@@ -180,6 +198,7 @@ impl Registry {
             if entry.hint != hint {
                 entry.hint = hint;
                 entry.charge = charge;
+                entry.stored = true;
             }
             return None;
         }
@@ -192,21 +211,35 @@ impl Registry {
                 pidfd: task.into_pidfd(),
                 hint,
                 charge,
+                stored: true,
             },
         );
         Some(new_id)
     }
 
-    /// Puts every declaration into a store that has just been made. A task
-    /// that exits meanwhile is no error: its pidfd will say so.
-    pub fn reapply(&self, store: &dyn HintStore) -> io::Result<()> {
-        for entry in self.entries.values() {
+    /// The store has gone: the next one will have none of the declarations.
+    pub fn unstore_all(&mut self) {
+        for entry in self.entries.values_mut() {
+            entry.stored = false;
+        }
+    }
+
+    /// Puts every declaration into `store` that it does not have yet. One that
+    /// fails keeps its entry, to be tried again, and holds up no other.
+    pub fn store_missing(&mut self, store: &dyn HintStore) -> Missing {
+        let mut missing = Missing::default();
+        for entry in self.entries.values_mut().filter(|entry| !entry.stored) {
             match store.set(entry.pidfd.as_fd(), &entry.hint) {
+                Ok(()) => entry.stored = true,
+                // Its pidfd says so too, and then its share is given back.
                 Err(_) if has_exited(entry.pidfd.as_fd()) => {}
-                other => other?,
+                Err(e) => {
+                    missing.count += 1;
+                    missing.reason.get_or_insert(e);
+                }
             }
         }
-        Ok(())
+        missing
     }
 
     fn forget(&mut self, id: EntryId) -> Option<Entry> {
@@ -234,9 +267,168 @@ impl Registry {
     }
 }
 
+/// What a store did not take.
+#[derive(Debug, Default)]
+pub struct Missing {
+    /// Tasks that live and are declared, and whose hint is not stored.
+    pub count: usize,
+    /// Why, of the first of them.
+    pub reason: Option<io::Error>,
+}
+
 /// A process one of whose declared threads has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Orphan {
     tgid: i32,
     uid: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::hint::store::MemoryStore;
+    use std::cell::Cell;
+    use std::process::{Child, Command};
+
+    const MS: u64 = 1_000_000;
+
+    /// Takes all but the next `failures` hints.
+    struct Failing {
+        store: MemoryStore,
+        failures: Cell<usize>,
+    }
+
+    impl Failing {
+        fn new(failures: usize) -> Failing {
+            Failing {
+                store: MemoryStore::default(),
+                failures: Cell::new(failures),
+            }
+        }
+    }
+
+    impl HintStore for Failing {
+        fn set(&self, pidfd: BorrowedFd<'_>, hint: &Hint) -> io::Result<()> {
+            if let Some(left) = self.failures.get().checked_sub(1) {
+                self.failures.set(left);
+                return Err(io::Error::from_raw_os_error(libc::ENOMEM));
+            }
+            self.store.set(pidfd, hint)
+        }
+
+        fn clear(&self, pidfd: BorrowedFd<'_>) -> io::Result<()> {
+            self.store.clear(pidfd)
+        }
+
+        fn get(&self, pidfd: BorrowedFd<'_>) -> io::Result<Option<Hint>> {
+            self.store.get(pidfd)
+        }
+    }
+
+    struct Sleeper(Child);
+
+    impl Sleeper {
+        fn new() -> Sleeper {
+            Sleeper(Command::new("sleep").arg("60").spawn().unwrap())
+        }
+
+        fn task(&self) -> Task {
+            Task::open(self.0.id() as i32).unwrap()
+        }
+
+        fn end(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    impl Drop for Sleeper {
+        fn drop(&mut self) {
+            self.end();
+        }
+    }
+
+    fn hint(runtime_ms: u64) -> Hint {
+        Hint::new(runtime_ms * MS, 40 * MS, 40 * MS, 0).unwrap()
+    }
+
+    fn declare(
+        registry: &mut Registry,
+        store: Option<&dyn HintStore>,
+        task: Task,
+        id: EntryId,
+    ) -> Result<EntryId, SetError> {
+        let bounds = Bounds {
+            limits: &Limits::default(),
+            online_cpus: 4,
+        };
+        let declaration = Declaration {
+            uid: 0,
+            task,
+            hint: hint(id),
+        };
+        registry.set(store, bounds, declaration, id)
+    }
+
+    #[test]
+    fn a_hint_that_a_new_store_refuses_holds_up_no_other_and_is_tried_again() {
+        let sleepers: Vec<Sleeper> = (0..3).map(|_| Sleeper::new()).collect();
+        let mut registry = Registry::default();
+        let first = MemoryStore::default();
+        for (sleeper, id) in sleepers.iter().zip(1..) {
+            declare(&mut registry, Some(&first), sleeper.task(), id).unwrap();
+        }
+        registry.unstore_all();
+
+        let second = Failing::new(1);
+        let missing = registry.store_missing(&second);
+        assert_eq!(missing.count, 1);
+        let reason = missing.reason.and_then(|e| e.raw_os_error());
+        assert_eq!(reason, Some(libc::ENOMEM));
+        assert_eq!((registry.len(), second.store.len()), (3, 2));
+
+        assert_eq!(registry.store_missing(&second).count, 0);
+        for (sleeper, id) in sleepers.iter().zip(1..) {
+            let stored = second.get(sleeper.task().pidfd()).unwrap();
+            assert_eq!(stored, Some(hint(id)));
+        }
+    }
+
+    #[test]
+    fn a_hint_that_is_stored_is_not_stored_again() {
+        let sleeper = Sleeper::new();
+        let mut registry = Registry::default();
+        let store = Failing::new(0);
+        declare(&mut registry, Some(&store), sleeper.task(), 1).unwrap();
+        store.failures.set(1);
+        assert_eq!(registry.store_missing(&store).count, 0);
+        assert_eq!(store.failures.get(), 1, "the store was asked");
+    }
+
+    #[test]
+    fn what_is_declared_without_a_store_waits_for_one() {
+        let (set, cleared) = (Sleeper::new(), Sleeper::new());
+        let mut registry = Registry::default();
+        declare(&mut registry, None, set.task(), 1).unwrap();
+        declare(&mut registry, None, cleared.task(), 2).unwrap();
+        assert_eq!(registry.get(set.task().tid), Some(hint(1)));
+        registry.clear(None, &cleared.task()).unwrap();
+        assert_eq!(registry.get(cleared.task().tid), None);
+
+        let store = MemoryStore::default();
+        assert_eq!(registry.store_missing(&store).count, 0);
+        assert_eq!(store.get(set.task().pidfd()).unwrap(), Some(hint(1)));
+        assert_eq!(store.len(), 1);
+    }
+
+    #[test]
+    fn a_task_that_is_gone_counts_as_nothing_missing() {
+        let mut gone = Sleeper::new();
+        let mut registry = Registry::default();
+        declare(&mut registry, None, gone.task(), 1).unwrap();
+        gone.end();
+        assert_eq!(registry.store_missing(&Failing::new(1)).count, 0);
+        assert!(registry.exited(1).is_none());
+        assert!(registry.is_empty());
+    }
 }

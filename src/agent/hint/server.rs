@@ -15,7 +15,7 @@ use super::socket_file::{ServerError, SocketFile};
 use super::store::HintStore;
 use super::task::{has_exited, Task};
 use super::throttle::{Bucket, Buckets};
-use log::{debug, error, info};
+use log::{debug, error, info, warn};
 use std::collections::HashMap;
 use std::fs::{read_link, File};
 use std::io;
@@ -53,9 +53,20 @@ pub struct HintServer {
     thread: Option<JoinHandle<()>>,
 }
 
+/// Where hints go.
+enum Sink {
+    /// No scheduler has been loaded yet, and it may be that none can be.
+    NotYet,
+    /// Between two loads: declarations wait for the next store.
+    Between,
+    Store(Store),
+}
+
 struct State {
     registry: Registry,
-    store: Option<Store>,
+    sink: Sink,
+    /// Declarations that the store did not take so far.
+    missing: usize,
     limits: Limits,
 }
 
@@ -72,7 +83,8 @@ impl HintServer {
         let socket = SocketFile::bind(path, BACKLOG)?;
         let state = Arc::new(Mutex::new(State {
             registry: Registry::default(),
-            store: None,
+            sink: Sink::NotYet,
+            missing: 0,
             limits,
         }));
         let stop = Arc::new(seqpacket::eventfd()?);
@@ -103,17 +115,52 @@ impl HintServer {
     }
 
     /// From now on hints go to `store`, beginning with those in force: the BPF
-    /// half has been loaded, or loaded again.
-    pub fn attach(&self, store: Store) -> io::Result<()> {
+    /// half has been loaded, or loaded again. One that the store does not take
+    /// is kept, see [`store_missing`](Self::store_missing).
+    pub fn attach(&self, store: Store) {
         let mut state = lock(&self.state);
-        let applied = state.registry.reapply(store.as_ref());
-        state.store = Some(store);
-        applied
+        state.registry.unstore_all();
+        let missing = state.registry.store_missing(store.as_ref());
+        state.sink = Sink::Store(store);
+        state.missing = missing.count;
+        if let Some(reason) = missing.reason {
+            warn!(
+                "{} of {} declarations could not be stored and will be tried again: {reason}",
+                missing.count,
+                state.registry.len()
+            );
+        }
     }
 
-    /// The BPF half is going away; declarations are kept for the next one.
+    /// Tries again what the store did not take. Costs nothing while there is
+    /// nothing to try.
+    pub fn store_missing(&self) {
+        let mut state = lock(&self.state);
+        let State {
+            registry,
+            sink: Sink::Store(store),
+            missing,
+            ..
+        } = &mut *state
+        else {
+            return;
+        };
+        if *missing == 0 {
+            return;
+        }
+        *missing = registry.store_missing(store.as_ref()).count;
+        if *missing == 0 {
+            info!("all declarations are stored again");
+        }
+    }
+
+    /// The BPF half is going away; declarations are kept for the next one, and
+    /// so are those that are made until then.
     pub fn detach(&self) {
-        lock(&self.state).store = None;
+        let mut state = lock(&self.state);
+        state.sink = Sink::Between;
+        state.registry.unstore_all();
+        state.missing = 0;
     }
 
     /// How many tasks are declared, and how many CPUs they claim together.
@@ -345,11 +392,16 @@ impl Service {
         let mut state = lock(&self.state);
         let State {
             registry,
-            store,
+            sink,
             limits,
+            ..
         } = &mut *state;
-        let Some(store) = store.as_deref() else {
-            return Reply::refused(libc::EAGAIN, "the scheduler is being loaded; try again");
+        let store: Option<&dyn HintStore> = match sink {
+            Sink::NotYet => {
+                return Reply::refused(libc::EAGAIN, "the scheduler is being loaded; try again")
+            }
+            Sink::Between => None,
+            Sink::Store(store) => Some(&**store),
         };
         let failed = |e: io::Error, task: &Task| {
             if has_exited(task.pidfd()) {
@@ -361,7 +413,10 @@ impl Service {
             )
         };
         match request.ask {
-            Ask::Get => match store.get(task.pidfd()) {
+            Ask::Get => match store.map_or_else(
+                || Ok(registry.get(task.tid)),
+                |store| store.get(task.pidfd()),
+            ) {
                 Ok(Some(hint)) => Reply::done(Some(hint)),
                 Ok(None) => Reply::refused(
                     libc::ENODATA,
@@ -395,14 +450,12 @@ impl Service {
     fn task_exited(&mut self, id: u64) {
         let new_id = self.fresh_id();
         let mut state = lock(&self.state);
-        let State {
-            registry, store, ..
-        } = &mut *state;
+        let State { registry, sink, .. } = &mut *state;
         let Some(orphan) = registry.exited(id) else {
             return;
         };
-        if let Some(store) = store.as_deref() {
-            if let Some(adopted) = registry.adopt(store, orphan, new_id) {
+        if let Sink::Store(store) = sink {
+            if let Some(adopted) = registry.adopt(store.as_ref(), orphan, new_id) {
                 watch(&self.epoll, registry, adopted);
             }
         }
