@@ -89,7 +89,10 @@ pub struct Event {
 
 /// Nothing happens in the first moments, and nothing that takes long near the end.
 const QUIET_START_MS: u64 = 1000;
-const LONG_END_MS: u64 = 6000;
+/// Many an event helps somebody whom an earlier one got stuck. So most storms come in gusts,
+/// and all end early, with lulls that are longer than anybody may wait.
+const LULL_MS: u64 = 6000;
+const LONG_END_MS: u64 = 10_000;
 /// A reload takes seconds in an emulator, during which the kernel's own scheduler is in
 /// charge and nothing of ours is tested.
 const BETWEEN_RELOADS_MS: u64 = 12_000;
@@ -151,11 +154,18 @@ pub fn generate(seed: u64, seconds: u64, machine: &Machine, people: &Population)
         sorts.push((Sort::Affinity, 1));
     }
     let pause = 1000 / rng.range(2, 8);
+    let gust_ms = rng.range(1, 8) * 1000;
+    let lull_ms = rng.weighted(&[(0, 30), (LULL_MS, 70)]);
+    let mut lull_at = QUIET_START_MS + gust_ms;
     let (mut at_ms, mut reload_at) = (QUIET_START_MS, 0);
     let mut events = Vec::new();
     loop {
         at_ms += rng.range(1, 2 * pause);
-        if at_ms >= seconds * 1000 {
+        if at_ms >= lull_at {
+            at_ms += lull_ms;
+            lull_at = at_ms + gust_ms;
+        }
+        if at_ms + LULL_MS >= seconds * 1000 {
             return events;
         }
         let sort = rng.weighted(&sorts);
@@ -191,11 +201,13 @@ fn some_event(rng: &mut Rng, sort: Sort, machine: &Machine, people: &Population)
     Some(match sort {
         Sort::Affinity => What::Affinity { task, cpus },
         Sort::MoveAsleep => {
+            let socket = machine.socket(rng.below(machine.sockets as u64) as usize).0;
             let elsewhere = machine.all().0 & !people.tasks[task].cpus.0;
-            let target = match rng.chance(50) && elsewhere != 0 {
-                true => Cpus(elsewhere),
-                false => machine.socket(rng.below(machine.sockets as u64) as usize),
+            let there = match rng.chance(70) {
+                true => socket & elsewhere,
+                false => elsewhere,
             };
+            let target = Cpus(if there == 0 { socket } else { there });
             What::MoveAsleep {
                 task,
                 cpus: target,

@@ -95,6 +95,10 @@ impl Population {
         let mut tasks: Vec<Task> = (0..count)
             .map(|_| some_task(&mut rng, machine, &leaves))
             .collect();
+        // Each cache has work of its own that never ends, and no reason to look elsewhere.
+        if machine.sockets > 1 && rng.chance(50) {
+            keep_sockets_busy(&mut tasks, machine);
+        }
         if rng.chance(30) {
             tasks.push(fifo_task(&mut rng, machine));
         }
@@ -183,6 +187,21 @@ fn some_task(rng: &mut Rng, machine: &Machine, leaves: &[usize]) -> Task {
         period_us,
         work_us,
         declared: kind == Kind::Periodic && rng.chance(50),
+    }
+}
+
+/// The first tasks become hogs that stay in one socket each, one more than it has CPUs.
+fn keep_sockets_busy(tasks: &mut [Task], machine: &Machine) {
+    let hogs = machine.cpus() + machine.sockets;
+    for (at, task) in tasks.iter_mut().take(hogs).enumerate() {
+        *task = Task {
+            kind: Kind::Hog,
+            cpus: machine.socket(at % machine.sockets),
+            group: None,
+            work_us: 0,
+            declared: false,
+            ..task.clone()
+        };
     }
 }
 
