@@ -201,6 +201,14 @@ fn some_event(rng: &mut Rng, sort: Sort, machine: &Machine, people: &Population)
     Some(match sort {
         Sort::Affinity => What::Affinity { task, cpus },
         Sort::MoveAsleep => {
+            // Who naps between long pieces of work is what schedulers are least sure of.
+            let nappers: Vec<usize> = (0..people.tasks.len())
+                .filter(|&t| people.tasks[t].kind == Kind::Napper)
+                .collect();
+            let task = match nappers.is_empty() || rng.chance(30) {
+                true => task,
+                false => rng.pick(&nappers),
+            };
             let socket = machine.socket(rng.below(machine.sockets as u64) as usize).0;
             let elsewhere = machine.all().0 & !people.tasks[task].cpus.0;
             let there = match rng.chance(70) {

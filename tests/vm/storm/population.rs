@@ -98,6 +98,7 @@ impl Population {
         // Each cache has work of its own that never ends, and no reason to look elsewhere.
         if machine.sockets > 1 && rng.chance(50) {
             keep_sockets_busy(&mut tasks, machine);
+            tasks.push(nice_napper(&mut rng, machine));
         }
         if rng.chance(30) {
             tasks.push(fifo_task(&mut rng, machine));
@@ -159,7 +160,7 @@ fn some_task(rng: &mut Rng, machine: &Machine, leaves: &[usize]) -> Task {
     ]);
     let period_us = match kind {
         Kind::Periodic => rng.pick(&[5, 10, 16, 20, 33, 40, 50, 100]) * 1000,
-        Kind::Napper => rng.range(50, 900) * 1000,
+        Kind::Napper => rng.pick(&[5, 20, 50, 200, 900]) * 1000,
         _ => 10_000,
     };
     let work_us = match kind {
@@ -177,10 +178,10 @@ fn some_task(rng: &mut Rng, machine: &Machine, leaves: &[usize]) -> Task {
             (Class::Idle, 10),
             (Class::Ext, 8),
         ]),
-        nice: if rng.chance(40) {
-            rng.range(0, 39) as i64 - 20
-        } else {
-            0
+        nice: match kind {
+            Kind::Napper if rng.chance(50) => rng.range(1, 19) as i64,
+            _ if rng.chance(40) => rng.range(0, 39) as i64 - 20,
+            _ => 0,
         },
         cpus: some_cpus(rng, machine),
         group: rng.chance(50).then(|| rng.pick(leaves)),
@@ -202,6 +203,20 @@ fn keep_sockets_busy(tasks: &mut [Task], machine: &Machine) {
             declared: false,
             ..task.clone()
         };
+    }
+}
+
+/// Long work, short naps, and little weight: it counts as a hog while it sleeps too.
+fn nice_napper(rng: &mut Rng, machine: &Machine) -> Task {
+    Task {
+        kind: Kind::Napper,
+        class: Class::Other,
+        nice: rng.range(5, 19) as i64,
+        cpus: machine.socket(rng.below(machine.sockets as u64) as usize),
+        group: None,
+        period_us: rng.range(5, 50) * 1000,
+        work_us: rng.range(10, 100) * 1000,
+        declared: false,
     }
 }
 

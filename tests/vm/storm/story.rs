@@ -132,7 +132,7 @@ mod tests {
         for seed in 0..2000 {
             let story = Story::generate(seed, 20);
             let all = story.machine.all().0;
-            assert!((4..=MOST_TASKS + 1).contains(&story.people.tasks.len()));
+            assert!((4..=MOST_TASKS + 2).contains(&story.people.tasks.len()));
             for task in &story.people.tasks {
                 assert!(task.cpus.0 != 0 && task.cpus.0 & !all == 0);
                 assert!(task.group.is_none_or(|g| story.people.groups[g].leaf));
