@@ -117,20 +117,21 @@ run_story() {
     {
         printf '%-5s seed %-12s %-10s %4s s  %s; longest wait %s ms, %s events\n' "$verdict" "$seed" "$kernel" $((SECONDS - started)) \
             "$(of "$seed" plan --part machine)" "$(value_of "$folder" storm_longest_wait_ms)" "$(value_of "$folder" events_done)"
-        if ((status)); then tell_failure "$status" "$folder"; fi
+        if ((status)); then tell_failure "$status" "$folder" "--seed $seed --seconds $seconds --kernel $kernel ${filters[*]}"; fi
     } >"$folder/verdict"
     cat "$folder/verdict"
     if [[ $verdict == FAIL && -n $shrink ]]; then shrink_story "$kernel" "$seed"; fi
 }
 
-# tell_failure STATUS FOLDER
+# tell_failure STATUS FOLDER OPTIONS
 tell_failure() {
     if (($1 == DISTURBED)); then echo "      disturbed by the host, in three attempts"; fi
     {
-        sed -n '/^violation:/,$p' "$2/log" | grep -v '^\[' | head -n 40
+        # Without the kernel's log, which is in the folder.
+        awk '/^violation:/ { told = 1 } told && !/^\[/ && ++n <= 40' "$2/log"
         tail -n 12 "$2/log" "$2/vm"
-    } 2>/dev/null | sed 's/^/      /'
-    return 0
+    } 2>/dev/null | sed 's/^/      /' || true
+    printf '      again: tests/vm/storm.sh %s\n      files: %s\n' "$3" "$2"
 }
 
 has_passed() { awk -F'\t' -v s="$1" -v k="$2" -v n="$seconds" -v t="$setting" \

@@ -191,13 +191,18 @@ fn some_task(rng: &mut Rng, machine: &Machine, leaves: &[usize]) -> Task {
     }
 }
 
-/// The first tasks become hogs that stay in one socket each, one more than it has CPUs.
+/// The first tasks become hogs that stay in one socket each, one more than it has CPUs, but
+/// in the first, where some CPUs are left.
 fn keep_sockets_busy(tasks: &mut [Task], machine: &Machine) {
-    let hogs = machine.cpus() + machine.sockets;
-    for (at, task) in tasks.iter_mut().take(hogs).enumerate() {
+    let each = machine.cpus() / machine.sockets;
+    let homes = (0..machine.sockets).flat_map(|socket| {
+        let hogs = if socket == 0 { each / 2 } else { each + 1 };
+        std::iter::repeat_n(socket, hogs)
+    });
+    for (task, socket) in tasks.iter_mut().zip(homes) {
         *task = Task {
             kind: Kind::Hog,
-            cpus: machine.socket(at % machine.sockets),
+            cpus: machine.socket(socket),
             group: None,
             work_us: 0,
             declared: false,
@@ -206,13 +211,13 @@ fn keep_sockets_busy(tasks: &mut [Task], machine: &Machine) {
     }
 }
 
-/// Long work, short naps, and little weight: it counts as a hog while it sleeps too.
+/// Long work and short naps, where CPUs are left: it counts as a hog while it sleeps too.
 fn nice_napper(rng: &mut Rng, machine: &Machine) -> Task {
     Task {
         kind: Kind::Napper,
         class: Class::Other,
-        nice: rng.range(5, 19) as i64,
-        cpus: machine.socket(rng.below(machine.sockets as u64) as usize),
+        nice: rng.range(0, 19) as i64,
+        cpus: machine.socket(0),
         group: None,
         period_us: rng.range(5, 50) * 1000,
         work_us: rng.range(10, 100) * 1000,

@@ -9,6 +9,7 @@ FOLDER=/tmp/storm
 LOADS=any
 # Declared tasks lose their CPUs, their daemon and their declarations by the story's will.
 COMPLIANCE_FLOOR=0
+LEAST_RUNS=0.5
 
 # What the director wants of us: a scheduler that is killed and comes back. The log of the
 # old one is kept.
