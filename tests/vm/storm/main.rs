@@ -10,6 +10,7 @@ mod acts;
 mod checks;
 mod director;
 mod events;
+mod excuses;
 mod machine;
 mod population;
 mod probes;
@@ -20,6 +21,7 @@ mod shared;
 mod shrink;
 mod story;
 mod sys;
+mod words;
 mod worker;
 
 use anyhow::Result;

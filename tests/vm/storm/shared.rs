@@ -83,7 +83,7 @@ pub struct Moment(u64, u64);
 
 impl Moment {
     pub fn is_judged(self) -> bool {
-        self.0 % 2 == 0 && self.1 % 2 == 0
+        self.0.is_multiple_of(2) && self.1.is_multiple_of(2)
     }
 }
 
@@ -145,7 +145,7 @@ impl Shared {
 fn set_parity(generation: &AtomicU64, even: bool) {
     let now = generation.load(SeqCst);
     let next = now + 1;
-    let next = if (next % 2 == 0) == even {
+    let next = if next.is_multiple_of(2) == even {
         next
     } else {
         next + 1
