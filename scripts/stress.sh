@@ -101,23 +101,6 @@ boot_case() {
         -- env POLICY="$policy" LOAD_S="$seconds" bash /stress/in_guest.sh "cases/$case" "$limit"
 }
 
-# try_case KERNEL CASE FOLDER: once more where it was the emulator, in the mode that spares it
-# that fault (scripts/vm), or where the host left too little of its CPUs to judge by, which
-# vCPUs that wait for each other look like too.
-try_case() {
-    local attempt status wanted=$mode mode=$mode
-    for attempt in 1 2 3; do
-        status=0
-        boot_case "$@" || status=$?
-        ((attempt < 3 && (status == EMULATOR || status == DISTURBED))) || break
-        printf '      %s on %s, once more: %s\n' "$2" "$1" "$(why_again "$status" "$3")"
-        if ((status == EMULATOR)); then mode=turns; else mode=$wanted && await_calm; fi
-    done
-    return $status
-}
-
-why_again() { if (($1 == EMULATOR)); then echo "that was the emulator"; else grep ^disturbed: "$2/log"; fi; }
-
 # run_case KERNEL CASE: leaves its files and a row of the results.
 run_case() {
     local kernel=$1 case=$2 folder=$out/$1/$2 status=0 started=$SECONDS verdict now
@@ -126,7 +109,7 @@ run_case() {
         cat "$folder/verdict"
         return
     fi
-    try_case "$kernel" "$case" "$folder" || status=$?
+    try_guest "$case on $kernel" "$folder" boot_case "$kernel" "$case" "$folder" || status=$?
     echo "$now" >"$folder/setting"
     case $status in
         0) verdict=PASS ;;

@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# For scripts/stress.sh and scripts/soak.sh: what they do alike on the host's side.
+# For scripts/stress.sh, scripts/soak.sh and tests/vm/storm.sh: what they do alike on the
+# host's side.
 
 # Of a guest: its kernel fell over a fault of the emulator (scripts/vm); the host disturbed
 # it (lib.sh).
@@ -16,11 +17,15 @@ pack_helpers() {
     trap 'exit 130' INT
     trap 'exit 143' TERM HUP
     for helper; do
-        [[ $built/$helper -nt $REPO/examples/$helper.rs ]] || options+=(--example "$helper")
+        if is_old "$built/$helper" "$(source_of "$helper")"; then options+=(--example "$helper"); fi
     done
     if ((${#options[@]})); then (cd "$REPO" && cargo build --locked --release --quiet "${options[@]}"); fi
     for helper; do strip -o "$helpers/$helper" "$built/$helper"; done
 }
+
+# A file or a folder.
+source_of() { if [[ -d $REPO/tests/vm/$1 ]]; then echo "$REPO/tests/vm/$1"; else echo "$REPO/examples/$1.rs"; fi; }
+is_old() { [[ ! -e $1 || -n $(find "$2" -type f -newer "$1") ]]; }
 
 # boot FOLDER ARGUMENT...: a guest with the helpers and the tests, which leaves its files there;
 # its status. Without the instructions that make an inference slow in an emulator alone.
@@ -39,3 +44,22 @@ boot() {
     wait $guest || status=$?
     return $status
 }
+
+# try_guest NAME FOLDER COMMAND...: the command boots a guest in $mode that leaves its files in
+# the folder; its status. Once more where it was the emulator, in the mode that spares it that
+# fault (scripts/vm), or where the host left too little of its CPUs to judge by, which vCPUs
+# that wait for each other look like too.
+try_guest() {
+    local name=$1 folder=$2 attempt status wanted=$mode mode=$mode
+    shift 2
+    for attempt in 1 2 3; do
+        status=0
+        "$@" || status=$?
+        ((attempt < 3 && (status == EMULATOR || status == DISTURBED))) || break
+        printf '      %s, once more: %s\n' "$name" "$(why_again "$status" "$folder")"
+        if ((status == EMULATOR)); then mode=turns; else mode=$wanted && await_calm; fi
+    done
+    return $status
+}
+
+why_again() { if (($1 == EMULATOR)); then echo "that was the emulator"; else grep ^disturbed: "$2/log"; fi; }

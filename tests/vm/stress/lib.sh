@@ -29,6 +29,9 @@ LOADS=1
 MOST_HOST_STALL_MS=1000
 LEAST_HOST_SHARE=0.8
 DISTURBED=75
+# Of the dispatches, so many must be runs. Where hogs are confined, the CPU that a hog is
+# dispatched to is often the one that it runs on, and no new run begins.
+LEAST_RUNS=0.9
 # Memory that the agent may gain, and maps may keep, beyond what they had.
 RSS_GROWTH_KB=16384
 MAPS_GROWTH=1.5
@@ -342,7 +345,7 @@ check_counters() {
     # again without a dispatch.
     dispatched=$(sum idle queue bound kthread decision q_table distilled agent_thread)
     runs=$(sum declared_runs inferred_runs background_runs late_runs)
-    assert_ge "$runs" "$(awk -v d="$dispatched" 'BEGIN { print d * 0.9 - 100 }')" "runs of $dispatched dispatches"
+    assert_ge "$runs" "$(awk -v d="$dispatched" -v least=$LEAST_RUNS 'BEGIN { print d * least - 100 }')" "runs of $dispatched dispatches"
     assert_eq "$(total hints_invalid)" "${HINTS_INVALID:-0}" "hints in the map that made no sense"
 }
 
