@@ -12,8 +12,9 @@ struct temponet_board board SEC(".data.board");
 
 /* Set by userspace before loading: who has the say while all is well. */
 const volatile u32 best_level = TN_LEVEL_EDF;
-/* The agent's process. */
-const volatile u32 agent_tgid;
+/* The agent's thread that decides, by the numbers of the machine's own pid namespace. */
+u32 agent_tid;
+u32 agent_tgid;
 /* What it may use before it is a task like others, per mille of a CPU. */
 const volatile u64 agent_permille = 100;
 
@@ -188,7 +189,19 @@ static u32 agent_on;
 /* The one of its threads that decides; the others wait like everybody. */
 static bool is_agent(const struct task_struct *p)
 {
-	return agent_tgid && (u32)p->tgid == agent_tgid && (u32)p->pid == board.agent_tid;
+	return agent_tid && (u32)p->pid == agent_tid && (u32)p->tgid == agent_tgid;
+}
+
+/* The agent runs this on the thread that decides. In a pid namespace it does not know the
+ * numbers that we see it under. */
+SEC("syscall")
+int introduce_agent(void *ctx)
+{
+	u64 id = bpf_get_current_pid_tgid();
+
+	agent_tgid = id >> 32;
+	agent_tid = id;
+	return 0;
 }
 
 static u64 agent_credit_most(void)

@@ -34,7 +34,7 @@ void BPF_STRUCT_OPS(temponet_dump, struct scx_dump_ctx *dctx)
 	scx_bpf_dump("tiers: %u declared, %u inferred, %u late, %u background", TN_DECLARED,
 		     TN_INFERRED, TN_LATE, TN_BACKGROUND);
 	scx_bpf_dump("level %u, agent %u, rung %lld us ago, heartbeat %lld us ago", level_now,
-		     board.agent_tid, rung_at ? -us_until(rung_at, now) : 0,
+		     agent_tid, rung_at ? -us_until(rung_at, now) : 0,
 		     -us_until(board.heartbeat_at, now));
 	scx_bpf_dump("declared load %llu of %llu per CPU, %u domains without a CPU", declared_load,
 		     LOAD_ONE, nr_dead_doms);

@@ -312,7 +312,7 @@ struct temponet_board {
 	u32 nr_slack_edges;
 	u32 nr_work_edges;
 	u32 has_distilled;
-	u32 agent_tid; /* its thread that decides */
+	u32 reserved;
 	u64 slack_edges[TN_SLACK_BINS];
 	u64 work_edges[TN_WORK_BINS];
 	struct temponet_table table;

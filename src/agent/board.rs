@@ -80,14 +80,6 @@ impl Board {
         unsafe { AtomicU32::from_ptr(field(self.at.as_ptr())) }
     }
 
-    /// The calling thread is the one that decides.
-    pub fn sign(&self) {
-        // SAFETY: a plain call that cannot fail.
-        let tid = unsafe { libc::gettid() };
-        self.half(|b| unsafe { &raw mut (*b).agent_tid })
-            .store(tid as u32, Ordering::Release);
-    }
-
     pub fn heartbeat(&self, now_ns: i64) {
         self.word(|b| unsafe { &raw mut (*b).heartbeat_at })
             .store(now_ns as u64, Ordering::Release);

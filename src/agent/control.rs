@@ -21,7 +21,9 @@ use super::mirror::Mirror;
 use super::misbehave::{Garbage, Misbehaviour};
 use super::pace::{Pace, LEAST_INTERVAL, MOST_INTERVAL};
 use super::record::Record;
-use super::thread::{event_fd, lock_memory, monotonic, page_faults, thread_cpu, touch_stack, wait};
+use super::thread::{
+    event_fd, lock_memory, monotonic, page_faults, run_program, thread_cpu, touch_stack, wait,
+};
 use crate::policy::CpuMask;
 
 const MS: i64 = 1_000_000;
@@ -48,6 +50,8 @@ pub struct Senses {
     pub board: Board,
     /// The program that tells of all declared tasks.
     pub truth: Link,
+    /// The program that tells the BPF half which thread decides: the one that runs it.
+    pub introduction: OwnedFd,
 }
 
 pub struct Settings {
@@ -103,6 +107,9 @@ impl Agent {
                     garbage: Garbage::default(),
                 };
                 control.warm_up();
+                if let Err(e) = run_program(&senses.introduction) {
+                    error!("the BPF half does not know the agent's thread, which will wait like others: {e}");
+                }
                 touch_stack();
                 let started = || {
                     let _ = ready.send(());
@@ -214,7 +221,6 @@ struct Control {
 impl Control {
     fn warm_up(&mut self) {
         self.introduce();
-        self.board.sign();
         self.resync(|_| {});
         if let Ok(mut list) = self.gauges.endangered.lock() {
             list.reserve(ENDANGERED);

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -198,7 +199,6 @@ impl<'a> Scheduler<'a> {
         rodata.miscount_permille = config.faults.miscount_permille;
         rodata.misplace_permille = config.faults.misplace_permille;
         if config.policy == Policy::Temponet {
-            rodata.agent_tgid = std::process::id();
             // Its own budget is the tighter one; this is for an agent gone wild.
             rodata.agent_permille = (config.agent_budget * 2000.0) as u64;
         }
@@ -375,6 +375,7 @@ fn start_agent(
         ring: MapHandle::try_from(&skel.maps.ring)?,
         board,
         truth: skel.progs.tell_all.attach()?,
+        introduction: skel.progs.introduce_agent.as_fd().try_clone_to_owned()?,
     };
     let settings = Settings {
         cpus,

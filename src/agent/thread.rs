@@ -4,6 +4,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+use libbpf_rs::libbpf_sys::{bpf_prog_test_run_opts, bpf_test_run_opts};
 use log::warn;
 
 /// Has the pages of the stack there that a decision will use.
@@ -55,6 +56,18 @@ pub fn wait(ring: i32, bell: &OwnedFd, patience: Option<i64>) -> io::Result<()> 
         unsafe { libc::read(bell.as_raw_fd(), count.as_mut_ptr().cast(), 8) };
     }
     Ok(())
+}
+
+/// Runs a BPF program of type syscall on the calling thread.
+pub fn run_program(program: &OwnedFd) -> io::Result<()> {
+    // SAFETY: zeroes are valid options, which say their own length.
+    let mut options: bpf_test_run_opts = unsafe { std::mem::zeroed() };
+    options.sz = std::mem::size_of_val(&options) as _;
+    // SAFETY: the descriptor is open, and the options live through the call.
+    match unsafe { bpf_prog_test_run_opts(program.as_raw_fd(), &raw mut options) } {
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(-error)),
+    }
 }
 
 fn clock(id: libc::clockid_t) -> i64 {
