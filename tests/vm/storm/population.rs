@@ -211,12 +211,13 @@ fn keep_sockets_busy(tasks: &mut [Task], machine: &Machine) {
     }
 }
 
-/// Long work and short naps, where CPUs are left: it counts as a hog while it sleeps too.
+/// Long work and short naps, where CPUs are left, of little weight: it still counts as a hog
+/// when it wakes up from a long nap.
 fn nice_napper(rng: &mut Rng, machine: &Machine) -> Task {
     Task {
         kind: Kind::Napper,
-        class: Class::Other,
-        nice: rng.range(0, 19) as i64,
+        class: rng.pick(&[Class::Other, Class::Batch, Class::Idle]),
+        nice: rng.range(10, 19) as i64,
         cpus: machine.socket(0),
         group: None,
         period_us: rng.range(5, 50) * 1000,
