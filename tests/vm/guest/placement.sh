@@ -16,14 +16,23 @@ done
 ((${#far[@]})) || skip "all CPUs share a last-level cache"
 far=$(IFS=,; echo "${far[*]}")
 
-start_scheduler --stats 1
+# The name of a sleeper says what it is.
+cat >/tmp/rules.toml <<'TOML'
+[[rule]]
+comm = "background"
+class = "background"
+[[rule]]
+comm = "declared"
+runtime = "2ms"
+deadline = "20ms"
+period = "100ms"
+TOML
+for tier in background inferred declared idle; do ln -sf "$(command -v bash)" /tmp/$tier; done
+
+start_scheduler --stats 1 --rules /tmp/rules.toml
 spin='while :; do :; done'
 for place in "$near" "$near" "$near" "$far" "$far" "$far"; do
     taskset -c "$place" bash -c "$spin" &
-    all+=($!)
-done
-for cpu in $(seq 0 $(($(nproc) - 1))); do
-    taskset -c "$cpu" bash -c "$spin" &
     all+=($!)
 done
 
@@ -36,29 +45,27 @@ fi
 
 # Sleeps until it is told to run; says when it did.
 sleeper='
-case $1 in background) until=$((SECONDS + 2)); while ((SECONDS < until)); do :; done ;; esac
-echo ready >"$2.ready"
+echo ready >"$1.ready"
 while read -r told; do
-    echo "$EPOCHREALTIME" >"$2.woke"
-    for ((i = 0; i < 2000; i++)); do :; done
-done <"$2.fifo"
+    echo "$EPOCHREALTIME" >"$1.woke"
+done <"$1.fifo"
 '
 ms() { awk -v t="$1" 'BEGIN { printf "%.0f", t * 1000 }'; }
+asleep() { [[ $(cut -d' ' -f3 "/proc/$1/stat") == S ]]; }
 
 # story TIER HOW: moved away while it sleeps, then back, then woken up each time.
 story() {
     local tier=$1 how=$2 name=/tmp/$1-$2 pid place asked woke
     rm -f "$name".*
     mkfifo "$name.fifo"
-    taskset -c "$near" bash -c "$sleeper" sleeper "$tier" "$name" &
+    taskset -c "$near" "/tmp/$tier" -c "$sleeper" sleeper "$name" &
     pid=$!
     all+=($pid)
     exec {fd}>"$name.fifo"
     wait_for 30 test -e "$name.ready" || fail "$tier, $how: the task did not start"
-    if [[ $tier == declared ]]; then scx_temponet hint --runtime 2ms --deadline 20ms --period 100ms --pid $pid; fi
     if [[ $tier == idle ]]; then chrt -i -p 0 $pid; fi
     for place in "$far" "$near" "$far"; do
-        sleep 0.2
+        wait_for 30 asleep $pid || fail "$tier, $how: the task does not sleep"
         if [[ $how == affinity ]]; then
             taskset -p -c "$place" $pid >/dev/null
         else

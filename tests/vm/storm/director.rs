@@ -148,6 +148,9 @@ impl Director {
             what.period_us.to_string(),
             what.work_us.to_string(),
         ]);
+        if what.background {
+            command.arg("--background");
+        }
         // SAFETY: the director has one thread, so its child may do all that it may.
         unsafe {
             command.pre_exec(move || {

@@ -97,6 +97,9 @@ enum Command {
         kind: Kind,
         period_us: u64,
         work_us: u64,
+        /// Take the name that a rule sends to the background.
+        #[arg(long)]
+        background: bool,
     },
     /// Print the smallest story that the command still fails with (status 1), by leaving out
     /// ever more: it is run with `--tasks LIST --events LIST` added.
@@ -127,7 +130,13 @@ fn main() -> ExitCode {
             kind,
             period_us,
             work_us,
-        } => worker::run(&file, slot, kind, period_us, work_us).map(|()| ExitCode::SUCCESS),
+            background,
+        } => {
+            if background {
+                sys::set_name(c"storm-back");
+            }
+            worker::run(&file, slot, kind, period_us, work_us).map(|()| ExitCode::SUCCESS)
+        }
         Command::Shrink {
             which,
             runs,

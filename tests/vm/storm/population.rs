@@ -45,6 +45,8 @@ pub struct Task {
     pub period_us: u64,
     pub work_us: u64,
     pub declared: bool,
+    /// Sent to the background by a rule, whatever its rhythm.
+    pub background: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -188,6 +190,7 @@ fn some_task(rng: &mut Rng, machine: &Machine, leaves: &[usize]) -> Task {
         period_us,
         work_us,
         declared: kind == Kind::Periodic && rng.chance(50),
+        background: rng.chance(15),
     }
 }
 
@@ -223,6 +226,7 @@ fn nice_napper(rng: &mut Rng, machine: &Machine) -> Task {
         period_us: rng.range(5, 50) * 1000,
         work_us: rng.range(10, 100) * 1000,
         declared: false,
+        background: rng.chance(50),
     }
 }
 
@@ -237,6 +241,7 @@ fn fifo_task(rng: &mut Rng, machine: &Machine) -> Task {
         period_us: rng.range(500, 1500) * 1000,
         work_us: rng.range(1, 30) * 1000,
         declared: false,
+        background: false,
     }
 }
 
@@ -253,6 +258,7 @@ impl fmt::Display for Task {
         if self.work_us > 0 {
             write!(f, ", {} us of {} us", self.work_us, self.period_us)?;
         }
-        f.write_str(if self.declared { ", declared" } else { "" })
+        f.write_str(if self.declared { ", declared" } else { "" })?;
+        f.write_str(if self.background { ", background" } else { "" })
     }
 }

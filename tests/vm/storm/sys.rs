@@ -50,6 +50,12 @@ pub fn yield_cpu() {
     unsafe { libc::sched_yield() };
 }
 
+/// The name that rules go by.
+pub fn set_name(name: &std::ffi::CStr) {
+    // SAFETY: the name ends with a zero, and lives across the call.
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+}
+
 /// Of the task that calls.
 pub fn allowed_cpus() -> Option<Cpus> {
     // SAFETY: the kernel fills the set.

@@ -118,8 +118,10 @@ impl Worker {
 
     fn sleep_until(&self, at: u64) {
         let before = self.moment();
+        // It may be late for reasons of its own, such as having yielded a thousand times.
+        let from = at.max(sys::now());
         sys::sleep_until(at);
-        self.note(sys::now().saturating_sub(at), before);
+        self.note(sys::now().saturating_sub(from), before);
         self.look_where_it_is();
     }
 

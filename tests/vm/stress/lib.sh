@@ -29,8 +29,7 @@ LOADS=1
 MOST_HOST_STALL_MS=1000
 LEAST_HOST_SHARE=0.8
 DISTURBED=75
-# Of the dispatches, so many must be runs. Where hogs are confined, the CPU that a hog is
-# dispatched to is often the one that it runs on, and no new run begins.
+# Of the dispatches, so many must be runs.
 LEAST_RUNS=0.9
 # Memory that the agent may gain, and maps may keep, beyond what they had.
 RSS_GROWTH_KB=16384

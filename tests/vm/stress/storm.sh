@@ -9,7 +9,10 @@ FOLDER=/tmp/storm
 LOADS=any
 # Declared tasks lose their CPUs, their daemon and their declarations by the story's will.
 COMPLIANCE_FLOOR=0
+# Who is moved while it waits for the CPU that it was given is dispatched again.
 LEAST_RUNS=0.5
+printf '[[rule]]\ncomm = "storm-back"\nclass = "background"\n' >/tmp/storm.toml
+OPTIONS+=(--rules /tmp/storm.toml)
 
 # What the director wants of us: a scheduler that is killed and comes back. The log of the
 # old one is kept.
