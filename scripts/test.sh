@@ -40,6 +40,11 @@ step "and, in short, on those in between"
 between=()
 for kernel in "${KERNELS[@]:1:${#KERNELS[@]}-2}"; do between+=(--kernel "$kernel"); done
 tests/vm/run.sh "${between[@]}" load hotplug shares agent
-step "two sockets, SMT; four CPUs of which a task may use two"
-tests/vm/run.sh --kernel 6.18.15 --topology sockets=2,cores=2,threads=2 load
+step "several caches and nodes, SMT, and CPUs that a task may not use"
+tests/vm/run.sh --kernel 6.18.15 --topology sockets=2,cores=2,threads=2 --nodes 2 load placement
+tests/vm/run.sh --kernel "${KERNELS[0]}" --topology sockets=2,cores=2 placement mending
+tests/vm/run.sh --kernel "${KERNELS[-1]}" --topology sockets=4,cores=1 placement hotplug
 tests/vm/run.sh --kernel 6.18.15 --topology sockets=1,cores=4 masks
+step "storms: three new seeds on the oldest and the newest kernel"
+# 75: the host stood in the way, three times.
+tests/vm/storm.sh --count 3 --seconds 20 --jobs 2 || (($? == 75))

@@ -2,10 +2,11 @@
 # Runs the tests of tests/vm/guest in a guest, one boot per kernel, and another for those
 # that say `#: mode icount`: their figures would depend on the host.
 #
-#   tests/vm/run.sh [--kernel V]... [--topology T] [--program P] [--ort] [--without T]... [TEST]...
+#   tests/vm/run.sh [--kernel V]... [--topology T] [--nodes N] [--program P] [--ort] [--without T]... [TEST]...
 #
 #   --kernel V     only this one (default: every kernel we promise)
 #   --topology T   as scripts/vm takes it, e.g. sockets=2,cores=2,threads=2
+#   --nodes N      NUMA nodes, as scripts/vm takes it (default: 1)
 #   --program P    the scx_temponet to test (default: the release build)
 #   --ort          with ONNX Runtime in the guest; the built-in backend is tested without
 #   --without T    all but this one; may be given again
@@ -13,14 +14,15 @@
 set -euo pipefail
 . "$(dirname "$0")/../../scripts/lib.sh"
 
-kernels=() without=() topology=2 program=$REPO/target/release/scx_temponet
+kernels=() without=() topology=2 nodes=1 program=$REPO/target/release/scx_temponet
 files=(--add "$REPO/tests/vm/in_guest.sh:/vm/in_guest" --add "$REPO/models/temponet.onnx:/vm/model.onnx")
 while (($#)); do
     case $1 in
         -h | --help) print_manual; exit 0 ;;
-        --kernel | --topology | --program | --without) (($# > 1)) || usage_error "$1 wants a value" ;;&
+        --kernel | --topology | --nodes | --program | --without) (($# > 1)) || usage_error "$1 wants a value" ;;&
         --kernel) kernels+=("$2"); shift 2 ;;
         --topology) topology=$2; shift 2 ;;
+        --nodes) nodes=$2; shift 2 ;;
         --program) program=$2; shift 2 ;;
         --without) without+=("$2"); shift 2 ;;
         --ort) mapfile -t -O "${#files[@]}" files < <(onnxruntime_in_guest); shift ;;
@@ -64,7 +66,7 @@ in_guest() {
         esac
         printf '%s\n' "$line"
     done < <(
-        "$REPO/scripts/vm" --kernel "$kernel" --topology "$topology" --mode "$mode" --program "$program" \
+        "$REPO/scripts/vm" --kernel "$kernel" --topology "$topology" --nodes "$nodes" --mode "$mode" --program "$program" \
             --no-fma --timeout "$limit" "${files[@]}" -- /bin/bash /vm/in_guest "$@" && status=0 || status=$?
         printf 'vm-status %s\n' "$status"
     )
