@@ -318,3 +318,34 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_misspelt_key_is_refused_with_its_place_and_what_was_meant() {
+    for (text, place, slip, right) in [
+        (
+            r#""run": 5000, "timr": {"ref": "a", "period": 20000}"#,
+            "1:34",
+            "timr",
+            "timer",
+        ),
+        (
+            r#""run": 5000, "timer": {"ref": "a", "perod": 20000}"#,
+            "1:56",
+            "perod",
+            "period",
+        ),
+        (r#""run": 5000, "lop": 3"#, "1:34", "lop", "loop"),
+        (
+            r#""phases": {"p": {"run": 5, "slep": 10}}"#,
+            "1:48",
+            "slep",
+            "sleep",
+        ),
+    ] {
+        let said = fault(&format!(r#"{{"tasks": {{"t": {{ {text} }} }} }}"#));
+        let expected = format!("{place}: rt-app knows no {slip:?} here; did you mean {right:?}?");
+        assert!(said.starts_with(&expected), "{said}");
+    }
+    let said = fault(r#"{"global": {"duraton": 3}, "tasks": {"t": {"run": 5}}}"#);
+    assert!(said.contains("did you mean \"duration\"?"), "{said}");
+}
