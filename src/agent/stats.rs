@@ -31,6 +31,7 @@ const OFFENDERS_SHOWN: usize = 8;
 
 #[stat_doc]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, Stats)]
+#[serde(default)]
 pub struct ClassMetrics {
     #[stat(desc = "jobs released")]
     pub released: u64,
@@ -58,6 +59,7 @@ pub struct ClassMetrics {
 
 #[stat_doc]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, Stats)]
+#[serde(default)]
 pub struct OffenderMetrics {
     #[stat(desc = "deadlines missed by the task")]
     pub missed: u64,
@@ -71,6 +73,7 @@ pub struct OffenderMetrics {
 
 #[stat_doc]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, Stats)]
+#[serde(default)]
 #[stat(top)]
 pub struct Metrics {
     #[stat(
