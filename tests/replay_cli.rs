@@ -403,9 +403,9 @@ fn standard_input_and_process_substitution_are_read_like_files() {
     }
     for path in [&toml, &json_set] {
         let bytes = std::fs::read(path).unwrap();
-        let piped = fed("sim", &["-w", "-", "-p", "edf"], &bytes);
+        let piped = fed("sim", &["-w", "-", "-p", "edf", "--csv"], &bytes);
         assert!(piped.status.success(), "{path}: {}", text(&piped.stderr));
-        let file = scx("sim", &["-w", path, "-p", "edf"]);
+        let file = scx("sim", &["-w", path, "-p", "edf", "--csv"]);
         assert_eq!(text(&piped.stdout), text(&file.stdout), "{path}");
     }
     let out = fed("replay", &["-"], b"{ \"tasks\": ");

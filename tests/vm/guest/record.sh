@@ -32,7 +32,7 @@ recorded_under() {
     for task in "${pids[@]}"; do first[$task]=$(counted "$task"); done
     scx_temponet replay --record 4 --json /tmp/recording.json >/tmp/said 2>/tmp/progress &
     recorder=$!
-    wait_for 60 grep -q 'recording for 4.0 s' /tmp/progress || fail "no recording began"
+    wait_for 180 grep -q "recording for 4.0 s" /tmp/progress || fail "under $1: no recording began: $(tail -n 1 /tmp/progress)"
     for task in "${pids[@]}"; do begun[$task]=$(counted "$task"); done
     sleep 2
     for task in "${pids[@]}"; do ending[$task]=$(counted "$task"); done
@@ -59,7 +59,7 @@ stop_scheduler
 # Ctrl-C keeps what there is, and the file says so.
 scx_temponet replay --record 600 /tmp/early.json >/tmp/said 2>&1 &
 recorder=$!
-wait_for 30 grep -q "recording for" /tmp/said || fail "no recording began"
+wait_for 180 grep -q "recording for" /tmp/said || fail "no recording began"
 sleep 1
 kill -INT $recorder
 status=0
