@@ -24,9 +24,10 @@ char _license[] SEC("license") = "GPL";
 
 /* The recorder itself is not recorded. */
 const volatile u32 own_tgid = 0;
-/* When recording began, and, for flush, when it ended. */
-u64 start_ns = 0;
-u64 end_ns = 0;
+/* Recording goes on while start_ns is set and end_ns is not: attaching and detaching
+ * take long on a busy machine, and what is seen meanwhile must not count. */
+volatile u64 start_ns = 0;
+volatile u64 end_ns = 0;
 u32 only_tgid = 0;
 /* Records that found the buffer full. */
 u64 postponed = 0;
@@ -38,9 +39,32 @@ struct {
 	__uint(max_entries, 4 << 20);
 } records SEC(".maps");
 
-struct note {
-	/* On a CPU since then; 0: not on one. */
+/*
+ * Time on a CPU is counted per CPU, from switch to switch, and not per task, from
+ * getting on to getting off: the former cannot come to more than the CPU had, even if
+ * a task's note could not be made when it got on.
+ */
+struct cpu_time {
+	/* The last switch; 0: none since the recording began. */
 	u64 since;
+	/* Time that has passed here and is nobody's yet. */
+	u64 unspent;
+	/* Who got on then. */
+	u32 tid;
+	u32 unused;
+};
+
+/* As many as there are CPUs; the reader sees to that. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct cpu_time);
+} cpus SEC(".maps");
+
+struct note {
+	/* What the kernel had counted for the task when it got on the CPU. */
+	u64 counted;
 	/* What is not told yet: when it began, how much ran, how many jobs ended. */
 	u64 release;
 	u64 run;
@@ -48,6 +72,10 @@ struct note {
 	u32 asleep;
 	u64 slept_at;
 	u64 told_at;
+	/* Where it got on last. */
+	u32 cpu;
+	/* It was seen to get on, so that `counted` and `cpu` hold. */
+	u32 entered;
 };
 
 struct {
@@ -64,6 +92,11 @@ static bool is_followed(struct task_struct *p)
 	if (!p->pid || tgid == own_tgid)
 		return false;
 	return !only_tgid || tgid == only_tgid;
+}
+
+static bool is_recording(void)
+{
+	return start_ns && !end_ns;
 }
 
 static struct note *note_of(struct task_struct *p)
@@ -115,7 +148,7 @@ static void wakes_up(struct task_struct *p)
 	struct note *note;
 	u64 now;
 
-	if (!is_followed(p))
+	if (!is_recording() || !is_followed(p))
 		return;
 	note = note_of(p);
 	if (!note)
@@ -146,17 +179,29 @@ int BPF_PROG(on_wakeup_new, struct task_struct *p)
 	return 0;
 }
 
-static void leaves_cpu(struct task_struct *p, bool sleeps, bool ends, u64 now)
+/*
+ * What the kernel counted while the task was on the CPU, which leaves out what a
+ * hypervisor stole and, where the kernel keeps them apart, interrupts; /proc/PID/schedstat
+ * shows the same. The two clocks are read at slightly different moments, so a stretch may
+ * come to a little more than has passed: never more than is left on this CPU.
+ */
+static u64 take_run(struct task_struct *p, struct note *note, struct cpu_time *cpu, u64 span)
 {
-	struct note *note = note_of(p);
-	u64 since, run;
+	u64 counted = p->se.sum_exec_runtime;
+	/* Not seen to get on: it was there when recording began, or had no note. */
+	u64 run = note->entered ? counted - note->counted : span;
 
-	if (!note)
-		return;
-	/* Never seen to get on the CPU: it was there when we came. */
-	since = note->since ?: start_ns;
-	run = now > since ? now - since : 0;
-	note->since = 0;
+	note->entered = 0;
+	cpu->unspent += span;
+	if (run > cpu->unspent)
+		run = cpu->unspent;
+	cpu->unspent -= run;
+	return run;
+}
+
+static void leaves_cpu(struct task_struct *p, struct note *note, u64 since, u64 run, bool sleeps,
+		       bool ends, u64 now)
+{
 	if (only_tgid) {
 		tell(p, RECORD_STRETCH, since, now, run, 0);
 		return;
@@ -175,24 +220,48 @@ static void leaves_cpu(struct task_struct *p, bool sleeps, bool ends, u64 now)
 	}
 }
 
+static void enters_cpu(struct task_struct *p, struct cpu_time *cpu, u32 nr, u64 now)
+{
+	struct note *note = note_of(p);
+
+	cpu->tid = p->pid;
+	if (!note)
+		return;
+	note->counted = p->se.sum_exec_runtime;
+	note->cpu = nr;
+	note->entered = 1;
+	note->asleep = 0;
+	if (!note->release)
+		note->release = now;
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
 {
-	u64 now = bpf_ktime_get_ns();
+	u32 nr = bpf_get_smp_processor_id();
+	u64 now, since, span;
 	struct note *note;
+	struct cpu_time *cpu;
 
-	if (is_followed(prev))
-		leaves_cpu(prev, prev_state && !preempt, prev_state & RECORD_TASK_DEAD, now);
-	if (is_followed(next)) {
-		note = note_of(next);
-		if (!note)
-			return 0;
-		note->since = now;
-		note->asleep = 0;
-		if (!note->release)
-			note->release = now;
+	if (!is_recording())
+		return 0;
+	cpu = bpf_map_lookup_elem(&cpus, &nr);
+	if (!cpu)
+		return 0;
+	now = bpf_ktime_get_ns();
+	since = cpu->since ?: start_ns;
+	span = now > since ? now - since : 0;
+	cpu->since = now;
+	cpu->tid = 0;
+	if (is_followed(prev)) {
+		note = note_of(prev);
+		if (note)
+			leaves_cpu(prev, note, since, take_run(prev, note, cpu, span),
+				   prev_state && !preempt, prev_state & RECORD_TASK_DEAD, now);
 	}
+	if (is_followed(next))
+		enters_cpu(next, cpu, nr, now);
 	return 0;
 }
 
@@ -205,20 +274,32 @@ static bool is_on_cpu(struct task_struct *p)
 	return on;
 }
 
-/* Who is on a CPU when recording begins. Whoever leaves it meanwhile corrects this
- * when it is back. */
+/* Notes for all before recording begins: at a switch memory may be short. */
 SEC("iter/task")
 int prime(struct bpf_iter__task *ctx)
 {
 	struct task_struct *p = ctx->task;
-	struct note *note;
 
-	if (!p || !is_on_cpu(p) || !is_followed(p))
-		return 0;
-	note = note_of(p);
-	if (note && !note->since)
-		note->since = start_ns;
+	if (p && is_followed(p))
+		note_of(p);
 	return 0;
+}
+
+/* Where the task was when recording ended; NULL: on no CPU. */
+static struct cpu_time *cpu_at_end(struct task_struct *p, struct note *note)
+{
+	u32 nr = BPF_CORE_READ(p, thread_info.cpu);
+	struct cpu_time *cpu;
+
+	if (note->entered)
+		nr = note->cpu;
+	cpu = bpf_map_lookup_elem(&cpus, &nr);
+	if (!cpu)
+		return NULL;
+	if (note->entered)
+		return cpu->tid == p->pid ? cpu : NULL;
+	/* It may have been there all the time, without a switch. */
+	return !cpu->since && is_on_cpu(p) ? cpu : NULL;
 }
 
 /* What is not told yet when recording ends. */
@@ -227,19 +308,27 @@ int flush(struct bpf_iter__task *ctx)
 {
 	struct task_struct *p = ctx->task;
 	struct note *note;
+	struct cpu_time *cpu;
+	u64 since, span;
 
 	if (!p || !is_followed(p))
 		return 0;
 	note = bpf_task_storage_get(&notes, p, 0, 0);
 	if (!note)
 		return 0;
-	if (is_on_cpu(p) && note->since && end_ns > note->since) {
+	cpu = cpu_at_end(p, note);
+	since = cpu ? cpu->since ?: start_ns : 0;
+	if (cpu && end_ns > since) {
+		/* By the clock: the kernel's own count of who is on a CPU is up to a tick
+		 * old, and on a CPU without ticks a second. */
+		span = end_ns - since;
+		note->entered = 0;
+		cpu->since = end_ns;
 		if (only_tgid)
-			tell(p, RECORD_STRETCH, note->since, end_ns, end_ns - note->since, 0);
+			tell(p, RECORD_STRETCH, since, end_ns, span, 0);
 		if (!note->release)
-			note->release = note->since;
-		note->run += end_ns - note->since;
-		note->since = 0;
+			note->release = since;
+		note->run += span;
 	}
 	if (note->run && !only_tgid)
 		tell_pending(p, note, note->asleep ? RECORD_JOB : RECORD_PART,

@@ -66,3 +66,18 @@ fn bad_input_is_one_sentence() {
     assert!(message.contains("/nowhere/model.onnx"), "{message}");
     assert_eq!(bench(&["--n", "0"]).status.code(), Some(2));
 }
+
+#[test]
+fn the_default_that_the_help_shows_is_one_that_the_parser_takes() {
+    let help = String::from_utf8(bench(&["--help"]).stdout).unwrap();
+    let defaults: Vec<&str> = help
+        .split("[default: ")
+        .skip(1)
+        .filter_map(|rest| rest.split(']').next())
+        .collect();
+    let numbers = defaults.iter().find(|text| text.starts_with("64")).unwrap();
+    // A model that is nowhere ends it after the command line was understood.
+    let out = bench(&["--n", numbers, "--model", "/nowhere/model.onnx"]);
+    let message = String::from_utf8(out.stderr).unwrap();
+    assert!(message.contains("/nowhere/model.onnx"), "{message}");
+}

@@ -356,3 +356,131 @@ fn a_guest_needs_a_checkout() {
     let said = text(&out.stderr);
     assert!(said.contains("--vm needs a checkout"), "{said}");
 }
+
+/// With something on standard input.
+fn fed(command: &str, args: &[&str], input: &[u8]) -> Output {
+    use std::io::Write as _;
+    use std::process::Stdio;
+    let mut child = Command::new(env!("CARGO_BIN_EXE_scx_temponet"))
+        .arg(command)
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    child.stdin.take().unwrap().write_all(input).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn standard_input_and_process_substitution_are_read_like_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let (toml, json_set) = (scratch(&folder, "set.toml"), scratch(&folder, "set.json"));
+    for saved in [&toml, &json_set] {
+        replay(&[OVERLOAD, "-p", "edf", "--save", saved]);
+    }
+    let figures = |out: &[u8]| -> Value {
+        let report: Value = serde_json::from_slice(out).expect("JSON");
+        report["schedulers"].clone()
+    };
+    for path in [OVERLOAD, &toml, &json_set] {
+        let expected = json(&[path, "-p", "edf"])["schedulers"].clone();
+        let bytes = std::fs::read(path).unwrap();
+        let out = fed("replay", &["-", "-p", "edf", "--json"], &bytes);
+        assert!(out.status.success(), "{path}: {}", text(&out.stderr));
+        assert_eq!(figures(&out.stdout), expected, "{path}");
+        let command = format!(
+            "{} replay <(cat {path}) -p edf --json",
+            env!("CARGO_BIN_EXE_scx_temponet")
+        );
+        let out = Command::new("bash")
+            .args(["-c", &command])
+            .output()
+            .unwrap();
+        assert!(out.status.success(), "{path}: {}", text(&out.stderr));
+        assert_eq!(figures(&out.stdout), expected, "{path}");
+    }
+    for path in [&toml, &json_set] {
+        let bytes = std::fs::read(path).unwrap();
+        let piped = fed("sim", &["-w", "-", "-p", "edf", "--csv"], &bytes);
+        assert!(piped.status.success(), "{path}: {}", text(&piped.stderr));
+        let file = scx("sim", &["-w", path, "-p", "edf", "--csv"]);
+        assert_eq!(text(&piped.stdout), text(&file.stdout), "{path}");
+    }
+    let out = fed("replay", &["-"], b"{ \"tasks\": ");
+    assert_eq!(out.status.code(), Some(2));
+}
+
+#[test]
+fn a_misspelt_key_ends_with_status_2_and_says_what_was_meant() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = scratch(&folder, "slip.json");
+    let slip = std::fs::read_to_string(ONE_CPU)
+        .unwrap()
+        .replacen("\"timer\"", "\"timr\"", 1);
+    std::fs::write(&path, slip).unwrap();
+    let out = scx("replay", &[&path]);
+    let said = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(2), "{said}");
+    assert!(said.contains(&format!("{path}:")), "{said}");
+    assert!(said.contains("did you mean \"timer\"?"), "{said}");
+    assert_eq!(text(&out.stdout), "");
+}
+
+#[test]
+fn jobs_that_never_finish_are_counted_and_mark_the_times_as_bounds() {
+    // Twice what the core can do: under rate-monotonic order the slow one never ends.
+    let folder = tempfile::tempdir().unwrap();
+    let path = scratch(&folder, "starved.json");
+    let thread = |run: u32, period: u32| {
+        format!(
+            r#"{{"loop": -1, "runtime": {run}, "cpus": [0],
+                "timer": {{"ref": "unique", "period": {period}, "mode": "absolute"}}}}"#
+        )
+    };
+    let workload = format!(
+        r#"{{"global": {{"duration": 2}}, "tasks": {{"fast": {}, "slow": {}}}}}"#,
+        thread(20_000, 20_000),
+        thread(100_000, 100_000)
+    );
+    std::fs::write(&path, workload).unwrap();
+    let report = json(&[&path, "-p", "rm,fcfs"]);
+    let (starving, fair) = (&report["schedulers"][0], &report["schedulers"][1]);
+    let slow = &starving["tasks"][1];
+    assert_eq!(slow["name"], "slow");
+    assert_eq!(slow["unfinished"], slow["jobs"]);
+    // Twenty jobs, the first of which waits for all of the two seconds.
+    assert_eq!(slow["response_max_ms"], 2000.0);
+    assert!(slow["response_ms"].as_f64() > fair["tasks"][1]["response_ms"].as_f64());
+    assert!(slow["rtapp_slack"]["min_ms"].as_f64() < Some(0.0));
+    let table = replay(&[&path, "-p", "rm"]);
+    assert!(table.contains("unfinished"), "{table}");
+    let row = table.lines().find(|line| line.starts_with("rm")).unwrap();
+    assert!(row.contains('≥') && row.contains('≤'), "{row}");
+}
+
+#[test]
+fn how_busy_a_task_kept_the_cores_is_known_or_absent_and_never_a_false_zero() {
+    let report = json(&[OVERLOAD, "-p", "edf"]);
+    let scheduler = &report["schedulers"][0];
+    let busy = |figures: &Value| figures["utilisation"].as_f64().unwrap();
+    let tasks = scheduler["tasks"].as_array().unwrap();
+    assert!(tasks.iter().all(|task| busy(task) > 0.0), "{tasks:?}");
+    let sum: f64 = tasks.iter().map(busy).sum();
+    assert!((sum - busy(scheduler)).abs() < 1e-6, "{sum}");
+    // Logs do not tell who ran when.
+    let report = json(&[LOGS]);
+    let recorded = &report["schedulers"][0];
+    assert_eq!(recorded["source"], "recorded");
+    assert_eq!(recorded["utilisation"], Value::Null);
+    assert_eq!(recorded["tasks"][0]["utilisation"], Value::Null);
+}
+
+#[test]
+fn a_policy_named_twice_runs_once() {
+    let report = json(&[ONE_CPU, "-p", "edf,rm,edf"]);
+    let schedulers = report["schedulers"].as_array().unwrap();
+    let names: Vec<_> = schedulers.iter().map(|s| &s["scheduler"]).collect();
+    assert_eq!(names, ["edf", "rm"]);
+}

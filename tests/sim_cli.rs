@@ -86,6 +86,9 @@ fn bad_input_gets_one_sentence_and_status_2() {
         (vec!["--horizon", "5"], "a time needs a unit"),
         (vec!["--execution", "uniform:2:1"], "use wcet, uniform"),
         (vec!["--sets", "0"], "0 is not in 1..="),
+        (vec!["-u", "-1"], "\"-1\" is not a load between 0 and 100"),
+        (vec!["--seed", "-3"], "a seed is a whole number from 0 to"),
+        (vec!["--seed", "1.5"], "a seed is a whole number from 0 to"),
     ] {
         let out = sim(&args);
         let message = text(&out.stderr);
@@ -132,4 +135,12 @@ fn a_trace_holds_every_core_and_job_in_the_form_perfetto_opens() {
     assert!(slices
         .iter()
         .all(|s| s["ts"].is_number() && s["dur"].as_f64().unwrap() > 0.0));
+}
+
+#[test]
+fn a_policy_named_twice_runs_once() {
+    let args = ["-k", "2", "--json", "-p"];
+    let run = |policies: &str| text(&sim(&[&args[..], &[policies]].concat()).stdout);
+    assert!(run("edf,rm").contains("\"policy\": \"rm\""));
+    assert_eq!(run("edf,rm,edf"), run("edf,rm"));
 }

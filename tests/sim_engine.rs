@@ -492,5 +492,5 @@ fn mission_critical_jobs_are_counted_apart() {
     assert_eq!(metrics.pitmd, Some(1.0));
     assert!(metrics.success && metrics.compliance < 1.0);
     assert_eq!((tally.critical_judged, tally.judged), (20, 30));
-    assert!(metrics.utilisation > 0.99);
+    assert!(metrics.utilisation > Some(0.99));
 }

@@ -74,10 +74,70 @@ fn every_algorithm_trains_and_a_checkpoint_is_gone_on_with() {
     let done = temponet(&args);
     assert!(done.status.success(), "{done:?}");
     let curve = std::fs::read_to_string(dir.path().join("more.csv")).unwrap();
+    let rows: Vec<&str> = curve.lines().skip(1).collect();
+    assert_eq!(rows.len(), 2, "{curve}");
+    assert!(rows[0].starts_with("3,dqn,"), "its past: {curve}");
+    assert!(rows[1].starts_with("4,dqn,"), "{curve}");
+}
+
+#[test]
+fn a_checkpoint_with_all_its_rounds_behind_it_is_not_gone_on_with() {
+    let dir = tempfile::tempdir().unwrap();
+    let kept = path(dir.path(), "run");
+    let done = train(dir.path(), "m.onnx", &["--checkpoint", &kept]);
+    assert!(done.status.success(), "{done:?}");
+    let out = path(dir.path(), "more.onnx");
+    for rounds in ["2", "3"] {
+        let args = [
+            "train", "--resume", &kept, "--rounds", rounds, "--out", &out,
+        ];
+        let refused = temponet(&args);
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(2), "{said}");
+        let expected = format!("has 3 rounds behind it and {rounds} are asked for");
+        assert!(said.contains(&expected), "{said}");
+        assert!(!Path::new(&out).exists());
+    }
+}
+
+#[test]
+fn ctrl_c_saves_ends_with_130_and_says_how_to_go_on() {
+    use std::io::{BufRead as _, BufReader, Read as _};
+    use std::process::Stdio;
+    let dir = tempfile::tempdir().unwrap();
+    let (config, kept) = (path(dir.path(), "long.toml"), path(dir.path(), "run"));
+    let recipe = TINY.replace("rounds = 3\n", "rounds = 1000000\n");
+    let recipe = recipe.replace("validate_every = 3", "validate_every = 1");
+    std::fs::write(&config, recipe).unwrap();
+    let out = path(dir.path(), "m.onnx");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_scx_temponet"))
+        .args(["train", "--config", &config, "--out", &out])
+        .args(["--checkpoint", &kept])
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let mut first = String::new();
+    said.read_line(&mut first).unwrap();
+    assert!(first.starts_with("round 1 "), "{first}");
+    let pid = i32::try_from(child.id()).unwrap();
+    // SAFETY: a signal to a child that has not been waited for.
+    unsafe { libc::kill(pid, libc::SIGINT) };
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{rest}");
     assert!(
-        curve.lines().nth(1).unwrap().starts_with("4,dqn,"),
-        "{curve}"
+        rest.contains("of 1000000; `scx_temponet train --resume"),
+        "{rest}"
     );
+    let before = std::fs::read_to_string(dir.path().join("m.csv")).unwrap();
+    let rounds = before.lines().count();
+    let args = ["train", "--resume", &kept, "--out", &out, "--rounds"];
+    let resumed = temponet(&[&args[..], &[rounds.to_string().as_str()]].concat());
+    assert!(resumed.status.success(), "{resumed:?}");
+    let after = std::fs::read_to_string(dir.path().join("m.csv")).unwrap();
+    assert!(after.starts_with(&before), "{before}\n{after}");
+    assert!(after.len() > before.len());
 }
 
 #[test]

@@ -17,6 +17,7 @@ use super::stats::{task_name, us, CLASSES};
 
 #[stat_doc]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, Stats)]
+#[serde(default)]
 pub struct EndangeredMetrics {
     #[stat(desc = "time it can still wait and be on time (us)")]
     pub slack_us: f64,
@@ -32,6 +33,7 @@ pub struct EndangeredMetrics {
 
 #[stat_doc]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, Stats)]
+#[serde(default)]
 pub struct CpuMetrics {
     #[stat(desc = "the task it runs, 0 for none")]
     pub pid: u64,
@@ -43,6 +45,7 @@ pub struct CpuMetrics {
 
 #[stat_doc]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, Stats)]
+#[serde(default)]
 pub struct Spread {
     #[stat(desc = "half are not above this (us, upper edge of a power of two)")]
     pub p50: u64,
@@ -72,6 +75,7 @@ impl Spread {
 
 #[stat_doc]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, Stats)]
+#[serde(default)]
 pub struct Flags {
     #[stat(desc = "1: all pending jobs can be on time")]
     pub feasible: u64,
@@ -83,6 +87,7 @@ pub struct Flags {
 
 #[stat_doc]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, Stats)]
+#[serde(default)]
 pub struct AgentMetrics {
     #[stat(desc = "temponet, distilled or edf")]
     pub policy: String,

@@ -2,7 +2,7 @@
 //! the tasks with deadlines, decides, answers for the figures.
 
 pub mod accel;
-mod agent_stats;
+pub mod agent_stats;
 pub mod allocations;
 mod board;
 mod bpf;

@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, Result};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{Iter, Link, OpenObject, ProgramMut, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{
+    num_possible_cpus, Iter, Link, OpenObject, ProgramMut, RingBuffer, RingBufferBuilder,
+};
 
 #[allow(clippy::all, non_camel_case_types, non_upper_case_globals, dead_code)]
 mod skel {
@@ -132,6 +134,8 @@ impl<'a> Recorder<'a> {
         if let Some(rodata) = open.maps.rodata_data.as_mut() {
             rodata.own_tgid = std::process::id();
         }
+        let cpus = num_possible_cpus().context("cannot count the CPUs of this machine")?;
+        open.maps.cpus.set_max_entries(cpus as u32)?;
         let mut skel = open.load().context(
             "cannot load the BPF recorder (it needs root and a kernel with BTF; see `doctor`)",
         )?;
@@ -145,10 +149,7 @@ impl<'a> Recorder<'a> {
             0
         })?;
         let buffer = builder.build()?;
-        // Loading takes a while: who was on a CPU before it need not be there since.
-        let start_ns = now_ns();
         if let Some(bss) = skel.maps.bss_data.as_mut() {
-            bss.start_ns = start_ns;
             bss.only_tgid = only_tgid.unwrap_or(0);
         }
         let progs = &skel.progs;
@@ -162,6 +163,11 @@ impl<'a> Recorder<'a> {
             .collect::<Result<_, _>>()
             .context("cannot attach the BPF recorder")?;
         walk_tasks(&progs.prime)?;
+        // Attaching takes a while: what is seen counts from here.
+        let start_ns = now_ns();
+        if let Some(bss) = skel.maps.bss_data.as_mut() {
+            bss.start_ns = start_ns;
+        }
         Ok(Recorder {
             skel,
             links,
@@ -181,11 +187,12 @@ impl<'a> Recorder<'a> {
 
     /// Ends it: the rest, when it ended, and what was lost.
     pub fn finish(mut self) -> Result<(Vec<Record>, u64, Lost)> {
-        self.links.clear();
+        // Detaching takes a while too.
         let end_ns = now_ns();
         if let Some(bss) = self.skel.maps.bss_data.as_mut() {
             bss.end_ns = end_ns;
         }
+        self.links.clear();
         let mut records = self.drain()?;
         walk_tasks(&self.skel.progs.flush)?;
         records.extend(self.drain()?);

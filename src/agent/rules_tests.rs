@@ -273,3 +273,20 @@ fn masked_words_match_what_the_pattern_matches() {
 fn a_missing_pattern_matches_everything() {
     assert_eq!(words::<2>(None), ([0; 2], [0; 2]));
 }
+
+#[test]
+fn the_worked_example_matches_the_thread_that_mixes_and_not_the_one_that_does_not() {
+    let manual = include_str!("../../docs/guide/rules.md");
+    let example = manual.split("```toml\n").nth(1).unwrap();
+    let rules = read(example.split("```").next().unwrap()).unwrap();
+    let declared = |name: &str| {
+        let matches = |rule: &&Rule| rule.comm.as_ref().is_some_and(|comm| comm.matches(name));
+        rules
+            .iter()
+            .filter(|rule| rule.cgroup.is_none())
+            .any(|rule| matches(&rule))
+    };
+    // PipeWire's data thread, now and before 1.2.
+    assert!(declared("data-loop.0") && declared("data-loop"));
+    assert!(!declared("pipewire") && !declared("wireplumber"));
+}

@@ -48,6 +48,7 @@ const OFFENDERS_SHOWN: usize = 8;
 
 #[stat_doc]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, Stats)]
+#[serde(default)]
 pub struct ClassMetrics {
     #[stat(desc = "jobs released")]
     pub released: u64,
@@ -75,6 +76,7 @@ pub struct ClassMetrics {
 
 #[stat_doc]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, Stats)]
+#[serde(default)]
 pub struct OffenderMetrics {
     #[stat(desc = "deadlines missed by the task")]
     pub missed: u64,
@@ -88,6 +90,7 @@ pub struct OffenderMetrics {
 
 #[stat_doc]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, Stats)]
+#[serde(default)]
 #[stat(top)]
 pub struct Metrics {
     #[stat(

@@ -44,7 +44,8 @@ pub struct ExplainArgs {
     #[arg(long, default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     machines: u32,
 
-    #[arg(long, default_value_t = 1)]
+    /// Where everything random starts
+    #[arg(long, default_value_t = 1, value_parser = super::sim::parse_seed, allow_hyphen_values = true)]
     seed: u64,
 
     /// As JSON

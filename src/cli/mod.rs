@@ -45,6 +45,9 @@ enum Command {
     Monitor(monitor::MonitorArgs),
 }
 
+/// After Ctrl-C, as shells have it.
+const INTERRUPTED: u8 = 130;
+
 pub fn run() -> ExitCode {
     let cli = Cli::parse();
     match cli.command {
@@ -54,9 +57,7 @@ pub fn run() -> ExitCode {
         Some(Command::Bench(args)) => {
             return exit(bench::run(&args).map(|()| ExitCode::SUCCESS), 2)
         }
-        Some(Command::Train(args)) => {
-            return exit(train::run(&args).map(|()| ExitCode::SUCCESS), 2)
-        }
+        Some(Command::Train(args)) => return exit(train::run(&args), 2),
         Some(Command::Eval(args)) => return exit(eval::run(&args).map(|()| ExitCode::SUCCESS), 2),
         Some(Command::Explain(args)) => {
             return exit(explain::run(&args).map(|()| ExitCode::SUCCESS), 2)

@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +22,7 @@ use crate::train::validate::{Standing, Validation};
 /// Train a model in the simulator.
 ///
 /// The same recipe and seed give the same model, bit for bit, whatever the
-/// number of threads. Ctrl-C stops after the round and saves.
+/// number of threads. Ctrl-C stops after the round, saves, and ends with status 130.
 #[derive(Args, Clone, Debug)]
 pub struct TrainArgs {
     /// A recipe (TOML); what it leaves out has its default. See models/temponet.toml.
@@ -31,7 +32,7 @@ pub struct TrainArgs {
     #[arg(long, value_enum)]
     pub algo: Option<Algo>,
     /// Where everything random starts (default: the recipe's).
-    #[arg(long)]
+    #[arg(long, value_parser = super::sim::parse_seed, allow_hyphen_values = true)]
     pub seed: Option<u64>,
     /// Rounds to train (default: the recipe's).
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
@@ -56,13 +57,26 @@ pub struct TrainArgs {
     pub threads: Option<u16>,
 }
 
-pub fn run(args: &TrainArgs) -> Result<()> {
-    let mut trainer = match &args.resume {
+pub fn run(args: &TrainArgs) -> Result<ExitCode> {
+    let (mut trainer, curve) = match &args.resume {
         Some(dir) => checkpoint::load(dir)?,
-        None => Trainer::new(recipe(args)?).map_err(anyhow::Error::msg)?,
+        None => {
+            let trainer = Trainer::new(recipe(args)?).map_err(anyhow::Error::msg)?;
+            (trainer, Curve::default())
+        }
     };
     if let Some(rounds) = args.rounds {
         trainer.config.rounds = rounds;
+    }
+    if let Some(dir) = &args.resume {
+        ensure!(
+            !trainer.is_done(),
+            "the checkpoint in {} has {} rounds behind it and {} are asked for, so nothing is left \
+             to train; ask for more with --rounds",
+            dir.display(),
+            trainer.round,
+            trainer.config.rounds
+        );
     }
     for path in &args.workload {
         trainer.recordings.push(TaskSet::load(path)?);
@@ -82,7 +96,7 @@ pub fn run(args: &TrainArgs) -> Result<()> {
     let handler = stop.clone();
     ctrlc::set_handler(move || handler.store(true, Ordering::Relaxed))
         .context("cannot watch for Ctrl-C")?;
-    pool.install(|| train(args, &mut trainer, &stop))
+    pool.install(|| train(args, &mut trainer, curve, &stop))
 }
 
 fn recipe(args: &TrainArgs) -> Result<Config> {
@@ -102,18 +116,25 @@ fn recipe(args: &TrainArgs) -> Result<Config> {
     Ok(config)
 }
 
-fn train(args: &TrainArgs, trainer: &mut Trainer, stop: &AtomicBool) -> Result<()> {
+fn train(
+    args: &TrainArgs,
+    trainer: &mut Trainer,
+    mut curve: Curve,
+    stop: &AtomicBool,
+) -> Result<ExitCode> {
     let dir = args.resume.as_deref().or(args.checkpoint.as_deref());
     let config = trainer.config.clone();
     let bar = progress(config.rounds, trainer.round);
     let validation = Validation::new(config.validation_sets);
-    let mut curve = Curve::default();
-    let mut best: Option<Standing> = None;
+    // What was best before counts only where its model is.
+    let mut best: Option<Standing> = curve.best().filter(|_| args.out.exists());
     let mut waited = 0;
-    while !trainer.is_done() && !stop.load(Ordering::Relaxed) {
+    let mut stopped = stop.load(Ordering::Relaxed);
+    while !trainer.is_done() && !stopped {
         let round = trainer.play_round();
         bar.set_position(round.number.into());
-        let is_last = trainer.is_done() || stop.load(Ordering::Relaxed);
+        stopped = stop.load(Ordering::Relaxed);
+        let is_last = trainer.is_done() || stopped;
         if !is_last && !round.number.is_multiple_of(config.validate_every) {
             continue;
         }
@@ -135,7 +156,7 @@ fn train(args: &TrainArgs, trainer: &mut Trainer, stop: &AtomicBool) -> Result<(
             waited += 1;
         }
         if let Some(dir) = dir {
-            checkpoint::save(trainer, dir)?;
+            checkpoint::save(trainer, &curve, dir)?;
         }
         if config.patience > 0 && waited >= config.patience {
             break;
@@ -152,7 +173,27 @@ fn train(args: &TrainArgs, trainer: &mut Trainer, stop: &AtomicBool) -> Result<(
             best.edf_drop,
         );
     }
-    Ok(())
+    if !stopped || trainer.is_done() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    out::errln!("scx_temponet: {}", farewell(args, trainer, dir));
+    Ok(ExitCode::from(super::INTERRUPTED))
+}
+
+/// How to go on after Ctrl-C.
+fn farewell(args: &TrainArgs, trainer: &Trainer, dir: Option<&Path>) -> String {
+    let (round, rounds, out) = (trainer.round, trainer.config.rounds, args.out.display());
+    match dir {
+        Some(dir) => format!(
+            "stopped after round {round} of {rounds}; `scx_temponet train --resume {} --rounds \
+             {rounds} --out {out}` goes on from there",
+            dir.display()
+        ),
+        None => format!(
+            "stopped after round {round} of {rounds}; {out} has the best model so far, and only a \
+             run with --checkpoint DIR can be gone on with"
+        ),
+    }
 }
 
 fn progress(rounds: u32, at: u32) -> ProgressBar {

@@ -54,6 +54,11 @@ const PREFIXES: [(&str, Kind); 20] = [
     ("iorun", Kind::IoRun),
 ];
 
+/// What keys of events begin with.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    PREFIXES.iter().map(|&(prefix, _)| prefix)
+}
+
 /// The list `lock_order` of rt-app's old grammar only looks like an event.
 pub fn kind(member: &Member) -> Option<Kind> {
     let list = matches!(&member.value, Some(node) if matches!(node.value, Value::List(_)));
@@ -123,20 +128,24 @@ fn fields_or_none(node: &Node) -> Fields<'_> {
 fn timer(node: &Node) -> Result<Action, Fault> {
     let fields = fields_or_none(node);
     let reference = text_or(&fields, "ref", "unknown")?;
-    Ok(Action::Timer(Timer {
+    let timer = Timer {
         unique: reference.starts_with("unique"),
         reference,
         period_us: fields.count("period")?.map_or(0, |period| period.value),
         absolute: text_or(&fields, "mode", "relative")?.starts_with("absolute"),
-    }))
+    };
+    fields.check_spelling()?;
+    Ok(Action::Timer(timer))
 }
 
 fn condition(node: &Node) -> Result<(String, String), Fault> {
     let fields = fields_or_none(node);
-    Ok((
+    let condition = (
         text_or(&fields, "ref", "unknown")?,
         text_or(&fields, "mutex", "unknown")?,
-    ))
+    );
+    fields.check_spelling()?;
+    Ok(condition)
 }
 
 fn text_or(fields: &Fields, key: &'static str, default: &str) -> Result<String, Fault> {

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use super::json::{Member, Node, Value};
 use super::note::{Fault, Place};
+use super::spelling;
 use super::workload::Placed;
 
 /// Remembers what was asked for, so that the rest can be told to the user.
@@ -41,6 +42,16 @@ impl<'a> Fields<'a> {
             .find(|member| member.key == key)
             .and_then(|member| Some((member, member.value.as_ref()?)))
             .filter(|(_, node)| node.value != Value::Null)
+    }
+
+    /// Everything that was asked for.
+    pub fn asked(&self) -> Vec<&'static str> {
+        self.asked.borrow().iter().copied().collect()
+    }
+
+    /// Refuses members that nobody asked for and that look like a slip.
+    pub fn check_spelling(&self) -> Result<(), Fault> {
+        spelling::check(self.unasked(), &self.asked())
     }
 
     /// Members nobody asked for.

@@ -17,6 +17,7 @@ pub mod note;
 pub mod outcome;
 mod read;
 mod setting;
+mod spelling;
 mod unmodelled;
 pub mod workload;
 mod write;

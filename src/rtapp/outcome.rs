@@ -9,7 +9,7 @@ use crate::sim::engine::{JobRecord, Options, Record, Segment, Sim, Tally};
 use crate::sim::metrics::Metrics;
 use crate::sim::stats::percentile;
 use crate::sim::task::TaskSet;
-use crate::sim::time::to_ms;
+use crate::sim::time::{to_ms, Ns};
 
 /// Where the figures come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -154,6 +154,7 @@ fn outcome(
     for s in &segments {
         used[s.task as usize] += s.end.min(set.horizon_ns).saturating_sub(s.start);
     }
+    let known = !segments.is_empty();
     let share = |used: u64| used as f64 / set.horizon_ns as f64;
     let tasks = set
         .tasks
@@ -161,12 +162,13 @@ fn outcome(
         .enumerate()
         .map(|(id, task)| {
             let own = of_task(&jobs, id);
-            let tally = tally_of(set, own.iter());
+            let mut tally = tally_of(set, own.iter());
+            tally.busy = used[id].into();
             TaskOutcome {
                 name: task.name.clone(),
                 critical: task.criticality > 0,
-                cpus_used: (!segments.is_empty()).then(|| share(used[id])),
-                figures: figures(converted, &tally, own),
+                cpus_used: known.then(|| share(used[id])),
+                figures: figures(converted, &tally, own, known),
             }
         })
         .collect();
@@ -174,7 +176,7 @@ fn outcome(
         scheduler: scheduler.to_owned(),
         source,
         loaded: None,
-        total: figures(converted, &tally, &jobs),
+        total: figures(converted, &tally, &jobs, known),
         tasks,
         jobs,
         segments,
@@ -197,13 +199,18 @@ fn tally_of<'a>(set: &TaskSet, jobs: impl Iterator<Item = &'a JobRecord>) -> Tal
     tally
 }
 
-fn figures(converted: &Converted, tally: &Tally, jobs: &[JobRecord]) -> Figures {
+/// `known`: who ran where, and so how busy the cores were.
+fn figures(converted: &Converted, tally: &Tally, jobs: &[JobRecord], known: bool) -> Figures {
     let set = &converted.set;
-    let mut responses = responses_ms(jobs);
+    let metrics = Metrics::of(tally, set.cores, set.horizon_ns);
+    let mut responses = responses_ms(jobs, set.horizon_ns);
     responses.sort_by(f64::total_cmp);
     let at = |share| (!responses.is_empty()).then(|| percentile(&responses, share));
     Figures {
-        metrics: Metrics::of(tally, set.cores, set.horizon_ns),
+        metrics: Metrics {
+            utilisation: metrics.utilisation.filter(|_| known),
+            ..metrics
+        },
         response_p50_ms: at(0.5),
         response_p99_ms: at(0.99),
         response_max_ms: at(1.0),
@@ -211,17 +218,21 @@ fn figures(converted: &Converted, tally: &Tally, jobs: &[JobRecord]) -> Figures 
     }
 }
 
-/// Of the jobs that were finished.
-pub fn responses_ms(jobs: &[JobRecord]) -> Vec<f64> {
-    let response = |job: &JobRecord| Some(to_ms(job.finish? - job.release));
-    jobs.iter().filter_map(response).collect()
+/// A job that never finished counts with the time it had waited by the end.
+pub fn responses_ms(jobs: &[JobRecord], horizon: Ns) -> Vec<f64> {
+    let end = |job: &JobRecord| job.finish.unwrap_or(horizon.max(job.release));
+    jobs.iter()
+        .map(|job| to_ms(end(job) - job.release))
+        .collect()
 }
 
 fn slack(converted: &Converted, jobs: &[JobRecord]) -> Option<Slack> {
     let mut slacks = jobs.iter().filter_map(|job| {
         let later = converted.timer_after_deadline[job.task as usize]?;
         let timer = job.deadline as i64 + later;
-        Some((timer - job.finish? as i64) as f64 / 1e6)
+        // A job that never finished has at most what was left at the end.
+        let end = job.finish.unwrap_or(converted.set.horizon_ns);
+        Some((timer - end as i64) as f64 / 1e6)
     });
     let first = slacks.next()?;
     let (mut count, mut sum, mut min) = (1.0, first, first);

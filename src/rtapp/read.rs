@@ -7,6 +7,7 @@ use super::fields::Fields;
 use super::json::{self, Member, Node};
 use super::note::{About, Fault, Notes, Place};
 use super::setting::{calibration, log_size, policy, setting};
+use super::spelling;
 use super::workload::*;
 
 /// More threads than any machine that rt-app runs on can tell apart.
@@ -36,6 +37,7 @@ pub fn workload(text: &[u8]) -> Result<Workload, Fault> {
         Some((_, node)) => reader.threads(node, &global)?,
         None => Vec::new(),
     };
+    fields.check_spelling()?;
     reader.note_unread(&fields);
     Ok(Workload {
         global,
@@ -44,6 +46,9 @@ pub fn workload(text: &[u8]) -> Result<Workload, Fault> {
         notes: reader.notes.into_sorted(),
     })
 }
+
+/// What rt-app once knew in a thread.
+const OLD_GRAMMAR: [&str; 4] = ["exec", "lock_order", "resources", "access"];
 
 #[derive(Default)]
 struct Reader {
@@ -64,7 +69,7 @@ impl Reader {
     fn note_unread(&mut self, fields: &Fields) {
         for member in fields.unasked() {
             let what = match member.key.as_str() {
-                old @ ("exec" | "lock_order" | "resources" | "access") => {
+                old if OLD_GRAMMAR.contains(&old) => {
                     format!("{old:?} belongs to a grammar that rt-app has given up; it is not read")
                 }
                 key => format!("rt-app knows no {key:?} here; it is not read"),
@@ -106,6 +111,7 @@ impl Reader {
         };
         // Categories of trace marks; rt-app's own business.
         let _ = fields.get("ftrace");
+        fields.check_spelling()?;
         self.note_unread(&fields);
         Ok(global)
     }
@@ -201,7 +207,7 @@ impl Reader {
                 (outer, vec![phase])
             }
         };
-        self.note_unread_but_events(&fields);
+        self.note_unread_but_events(&fields)?;
         Ok(Thread {
             name: member.key.clone(),
             at: member.at,
@@ -230,7 +236,7 @@ impl Reader {
                 events: self.events(&fields, member.at, thread)?,
                 setting: setting(&fields, None)?,
             });
-            self.note_unread_but_events(&fields);
+            self.note_unread_but_events(&fields)?;
             self.phase = None;
         }
         Ok(phases)
@@ -265,12 +271,15 @@ impl Reader {
         }
     }
 
-    fn note_unread_but_events(&mut self, fields: &Fields) {
+    fn note_unread_but_events(&mut self, fields: &Fields) -> Result<(), Fault> {
         let rest: Vec<Member> = fields
             .unasked()
             .filter(|member| event::kind(member).is_none())
             .cloned()
             .collect();
+        let known: Vec<&str> = fields.asked().into_iter().chain(event::names()).collect();
+        let current = |member: &&Member| !OLD_GRAMMAR.contains(&member.key.as_str());
+        spelling::check(rest.iter().filter(current), &known)?;
         self.note_unread(&Fields::new(&rest));
         for member in fields.hidden() {
             if event::kind(member).is_none() {
@@ -281,6 +290,7 @@ impl Reader {
                 );
             }
         }
+        Ok(())
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use super::note::{Fault, Note, Place};
+use crate::report::file::read_whole;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
@@ -25,11 +26,16 @@ pub enum WorkloadError {
 
 impl Workload {
     pub fn load(path: &Path) -> Result<Workload, WorkloadError> {
-        let text = std::fs::read(path).map_err(|e| WorkloadError::Read {
+        let text = read_whole(path).map_err(|e| WorkloadError::Read {
             path: path.into(),
             reason: e.to_string(),
         })?;
-        Workload::parse(&text).map_err(|fault| WorkloadError::Content {
+        Workload::of(path, &text)
+    }
+
+    /// The text of a file; `path` is for messages.
+    pub fn of(path: &Path, text: &[u8]) -> Result<Workload, WorkloadError> {
+        Workload::parse(text).map_err(|fault| WorkloadError::Content {
             path: path.into(),
             fault,
         })

@@ -25,6 +25,9 @@ pub struct Outcome {
     pub pitmd: Option<Summary>,
     /// Share of the runs without a mission failure.
     pub success_rate: f64,
+    /// Jobs that were aborted or not done at the end; with any, the response time is a
+    /// lower bound.
+    pub unfinished: Option<Summary>,
     pub response_ms: Option<Summary>,
     pub lateness_p95_ms: Option<Summary>,
     pub lateness_p99_ms: Option<Summary>,
@@ -135,12 +138,13 @@ fn summarise(policy: String, sets: Vec<Metrics>) -> Outcome {
         compliance: over(&|m| m.compliance),
         pitmd: Summary::of(&critical),
         success_rate: successes as f64 / sets.len().max(1) as f64,
+        unfinished: over(&|m| m.unfinished as f64),
         response_ms: over(&|m| m.response_ms),
         lateness_p95_ms: over(&|m| m.lateness_p95_ms),
         lateness_p99_ms: over(&|m| m.lateness_p99_ms),
         migrations: over(&|m| m.migrations as f64),
         preemptions: over(&|m| m.preemptions as f64),
-        utilisation: over(&|m| m.utilisation),
+        utilisation: over(&|m| m.utilisation.unwrap_or(0.0)),
         against_first: None,
         sets,
     }

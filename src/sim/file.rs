@@ -6,6 +6,7 @@ use thiserror::Error;
 
 use super::task::{Arrival, Execution, Task, TaskSet};
 use super::time::Ns;
+use crate::report::file::read_whole;
 
 #[derive(Debug, Error)]
 pub enum FileError {
@@ -28,10 +29,12 @@ const LONGEST: Ns = 1 << 60;
 
 impl TaskSet {
     pub fn load(path: &Path) -> Result<TaskSet, FileError> {
-        let text = std::fs::read_to_string(path).map_err(|e| FileError::Read {
+        let failed = |reason: String| FileError::Read {
             path: path.into(),
-            reason: e.to_string(),
-        })?;
+            reason,
+        };
+        let bytes = read_whole(path).map_err(|e| failed(e.to_string()))?;
+        let text = String::from_utf8(bytes).map_err(|e| failed(e.to_string()))?;
         TaskSet::parse(path, &text)
     }
 
@@ -42,7 +45,7 @@ impl TaskSet {
             line,
             reason,
         };
-        let set: TaskSet = match extension(path) {
+        let set: TaskSet = match extension(path).or_else(|| nameless(path, text)) {
             Some("json") => {
                 serde_json::from_str(text).map_err(|e| syntax(e.line(), e.to_string()))?
             }
@@ -198,6 +201,16 @@ fn wrong_with(task: &Task) -> Option<&'static str> {
         }
     };
     (!sane).then_some("the execution shares must be positive, in order and at most 1000")
+}
+
+/// Standard input and `<(command)` have no ending: JSON begins with a bracket, TOML never.
+fn nameless(path: &Path, text: &str) -> Option<&'static str> {
+    path.extension()
+        .is_none()
+        .then(|| match text.trim_start().starts_with('{') {
+            true => "json",
+            false => "toml",
+        })
 }
 
 fn extension(path: &Path) -> Option<&str> {

@@ -17,7 +17,11 @@ pub struct Metrics {
     pub pitmd: Option<f64>,
     /// No mission failure: every mission-critical job met (every job, when none is marked).
     pub success: bool,
-    /// Mean response of the jobs that completed (ART).
+    /// Judged jobs that were aborted, or not done when the run ended. With any of these
+    /// the response time below is a lower bound.
+    pub unfinished: u64,
+    /// Mean response (ART) of the jobs that completed, and of those still waiting at the
+    /// end with the time they had waited.
     pub response_ms: f64,
     pub lateness_p50_ms: f64,
     pub lateness_p95_ms: f64,
@@ -25,8 +29,8 @@ pub struct Metrics {
     pub lateness_max_ms: f64,
     pub migrations: u64,
     pub preemptions: u64,
-    /// Share of the cores' time spent on jobs.
-    pub utilisation: f64,
+    /// Share of the cores' time spent on jobs; absent where nobody knows who ran when.
+    pub utilisation: Option<f64>,
 }
 
 impl Metrics {
@@ -56,14 +60,62 @@ impl Metrics {
             } else {
                 tally.met == tally.judged
             },
-            response_ms: tally.response_sum as f64 / tally.completed.max(1) as f64 / MS as f64,
+            unfinished: tally.unfinished,
+            response_ms: tally.response_sum as f64
+                / (tally.completed + tally.waiting).max(1) as f64
+                / MS as f64,
             lateness_p50_ms: late(0.5),
             lateness_p95_ms: late(0.95),
             lateness_p99_ms: late(0.99),
             lateness_max_ms: late(1.0),
             migrations: tally.migrations,
             preemptions: tally.preemptions,
-            utilisation: tally.busy as f64 / (cores as f64 * horizon as f64),
+            utilisation: Some(tally.busy as f64 / (cores as f64 * horizon as f64)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::engine::{Fate, JobRecord};
+
+    fn job(index: u32, finish: Option<Ns>) -> JobRecord {
+        let release = Ns::from(index) * 10 * MS;
+        JobRecord {
+            task: 0,
+            index,
+            release,
+            deadline: release + 10 * MS,
+            finish,
+            fate: match finish {
+                Some(_) => Fate::OnTime,
+                None => Fate::Unfinished,
+            },
+        }
+    }
+
+    #[test]
+    fn a_job_that_never_finishes_counts_in_the_response_time_with_what_it_waited() {
+        let horizon = 100 * MS;
+        let mut tally = Tally::default();
+        tally.add(job(0, Some(2 * MS)), false, horizon);
+        tally.add(job(1, None), false, horizon);
+        let metrics = Metrics::of(&tally, 1, horizon);
+        assert_eq!(metrics.unfinished, 1);
+        assert_eq!(metrics.response_ms, (2.0 + 90.0) / 2.0);
+    }
+
+    #[test]
+    fn who_starves_a_task_does_not_respond_better_than_who_serves_it_late() {
+        let horizon = 100 * MS;
+        let (mut starves, mut serves) = (Tally::default(), Tally::default());
+        for tally in [&mut starves, &mut serves] {
+            tally.add(job(0, Some(2 * MS)), false, horizon);
+        }
+        starves.add(job(1, None), false, horizon);
+        serves.add(job(1, Some(60 * MS)), false, horizon);
+        let art = |tally| Metrics::of(tally, 1, horizon).response_ms;
+        assert!(art(&starves) > art(&serves));
     }
 }

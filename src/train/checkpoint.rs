@@ -1,10 +1,11 @@
-//! A run that can be gone on with: recipe, round, weights, optimiser.
+//! A run that can be gone on with: recipe, round, weights, optimiser, learning curve.
 //!
 //! One file, replaced in one move, so there is never half of one. The replay
 //! is not in it: it is most of the memory and fills again within rounds.
 
 use super::adam::Adam;
 use super::config::Config;
+use super::curve::Curve;
 use super::trainer::Trainer;
 use crate::policy::network::Weights;
 use anyhow::{Context, Result};
@@ -23,9 +24,12 @@ struct Stored {
     weights: Vec<u32>,
     slow: Vec<u32>,
     adam: Adam,
+    /// Older checkpoints have none.
+    #[serde(default)]
+    curve: Curve,
 }
 
-pub fn save(trainer: &Trainer, dir: &Path) -> Result<()> {
+pub fn save(trainer: &Trainer, curve: &Curve, dir: &Path) -> Result<()> {
     let bits = |weights: &Weights| weights.values().iter().map(|v| v.to_bits()).collect();
     let stored = Stored {
         version: 1,
@@ -34,6 +38,7 @@ pub fn save(trainer: &Trainer, dir: &Path) -> Result<()> {
         weights: bits(&trainer.learner.weights),
         slow: bits(&trainer.learner.slow),
         adam: trainer.learner.adam.clone(),
+        curve: curve.clone(),
     };
     let path = dir.join(FILE);
     let partial = dir.join("checkpoint.partial");
@@ -50,9 +55,9 @@ pub fn save(trainer: &Trainer, dir: &Path) -> Result<()> {
     written.with_context(|| format!("cannot write {}", path.display()))
 }
 
-pub fn load(dir: &Path) -> Result<Trainer> {
+pub fn load(dir: &Path) -> Result<(Trainer, Curve)> {
     let path = dir.join(FILE);
-    let read = || -> Result<Trainer> {
+    let read = || -> Result<(Trainer, Curve)> {
         let stored: Stored = serde_json::from_slice(&std::fs::read(&path)?)?;
         anyhow::ensure!(stored.version == 1, "it is of version {}", stored.version);
         let mut trainer = Trainer::new(stored.config).map_err(anyhow::Error::msg)?;
@@ -67,7 +72,7 @@ pub fn load(dir: &Path) -> Result<Trainer> {
         );
         trainer.learner.adam = stored.adam;
         trainer.round = stored.round;
-        Ok(trainer)
+        Ok((trainer, stored.curve))
     };
     read().with_context(|| format!("cannot go on from {}", path.display()))
 }
@@ -91,8 +96,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut trainer = Trainer::new(small()).unwrap();
         trainer.play_round();
-        save(&trainer, dir.path()).unwrap();
-        let back = load(dir.path()).unwrap();
+        save(&trainer, &Curve::default(), dir.path()).unwrap();
+        let (back, _) = load(dir.path()).unwrap();
         assert_eq!(back.round, 1);
         assert_eq!(back.config, trainer.config);
         assert_eq!(back.learner.weights, trainer.learner.weights);

@@ -5,10 +5,11 @@ use super::validate::Standing;
 use crate::report::file::write_whole;
 use crate::report::plot::{self, Line};
 use anyhow::Result;
+use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use std::path::Path;
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Curve {
     rows: Vec<(Round, Standing)>,
 }
@@ -16,6 +17,12 @@ pub struct Curve {
 impl Curve {
     pub fn push(&mut self, round: &Round, standing: &Standing) {
         self.rows.push((*round, *standing));
+    }
+
+    /// The standing of the best round.
+    pub fn best(&self) -> Option<Standing> {
+        let standings = self.rows.iter().map(|(_, standing)| *standing);
+        standings.max_by(|a, b| a.score().total_cmp(&b.score()))
     }
 
     /// The last row in words.

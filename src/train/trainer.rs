@@ -16,6 +16,7 @@ use crate::sim::rng::{child_seed, Rng};
 use crate::sim::task::TaskSet;
 use crate::sim::time::{Ns, MS};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -35,7 +36,7 @@ pub struct Trainer {
 }
 
 /// What a round came to.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Round {
     pub number: u32,
     pub phase: Algo,

@@ -10,7 +10,7 @@ use crate::sim::metrics::Metrics;
 use crate::sim::policies::{self, Decided, Policy};
 use crate::sim::task::TaskSet;
 use rayon::prelude::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Apart from the seeds of training and of evaluation.
 const VALIDATION_SEED: u64 = 0x7A11_0000;
@@ -24,7 +24,7 @@ pub struct Validation {
 }
 
 /// Mean compliance over all kinds of sets, in percent.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Standing {
     pub shielded: f64,
     pub bare: f64,

@@ -34,11 +34,12 @@ enum DeviceArg {
 /// row per job in ONNX Runtime; all take turns, so compare the ratios.
 #[derive(Args, Debug, Clone)]
 pub struct BenchArgs {
-    /// Numbers of jobs, separated by commas
+    /// Numbers of jobs, separated by commas, each from 1 to 20000
     #[arg(
         long,
+        value_name = "N,N,…",
         value_delimiter = ',',
-        default_values_t = [64, 200, 600, 5000],
+        default_value = "64,200,600,5000",
         value_parser = clap::value_parser!(u32).range(1..=20_000)
     )]
     n: Vec<u32>,
@@ -59,7 +60,8 @@ pub struct BenchArgs {
     #[arg(long, default_value_t = 1.0, value_parser = seconds)]
     seconds: f64,
 
-    #[arg(long, default_value_t = 1)]
+    /// Where everything random starts
+    #[arg(long, default_value_t = 1, value_parser = super::sim::parse_seed, allow_hyphen_values = true)]
     seed: u64,
 
     /// As JSON

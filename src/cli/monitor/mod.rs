@@ -24,7 +24,8 @@ use super::out;
 ///
 /// One lane per CPU with what runs there, the tasks whose deadlines are most in
 /// danger, who decides how often and how late, and deadlines met and missed.
-/// `--json` prints the figures instead, a line each time.
+/// `--json` prints the figures instead, a line each time, and ends with status 2 where no
+/// scheduler is loaded.
 #[derive(Debug, Args)]
 pub struct MonitorArgs {
     /// Seconds between two looks
@@ -54,9 +55,15 @@ pub fn run(args: &MonitorArgs) -> Result<()> {
     watched
 }
 
-/// Says why on standard error whenever the reason for having nothing changes.
+/// A scheduler that is being started is waited for this long.
+const SHORT_WAIT: Duration = Duration::from_secs(3);
+
+/// Without a scheduler this ends; one that was there may come back, and why there is nothing
+/// meanwhile is said on standard error whenever the reason changes.
 fn print(mut source: Source, interval: Duration) -> Result<()> {
     let mut complaint = String::new();
+    let mut seen = false;
+    let until = Instant::now() + SHORT_WAIT;
     loop {
         match source.read() {
             Ok(figures) => {
@@ -67,6 +74,16 @@ fn print(mut source: Source, interval: Duration) -> Result<()> {
                     written => written.context("cannot write the figures")?,
                 }
                 complaint.clear();
+                seen = true;
+            }
+            Err(reason) if !seen => {
+                if Instant::now() >= until {
+                    bail!(
+                        "{reason}; load one with `scx_temponet`, or say where it is with --socket"
+                    );
+                }
+                std::thread::sleep(interval.min(SHORT_WAIT / 10));
+                continue;
             }
             Err(reason) => {
                 if reason != complaint {

@@ -1,8 +1,11 @@
-//! What the view shows, as far as the figures tell. A scheduler of another
-//! version may leave fields out or add some: whatever is absent, or is not what
-//! it should be, is simply not there.
+//! What the view shows, from the very type that the scheduler serves: a figure that is
+//! not sent cannot be shown. A scheduler of another version may leave fields out or add
+//! some: what is absent has its default.
 
 use serde_json::Value;
+
+use crate::agent::agent_stats::{AgentMetrics, Spread};
+use crate::agent::stats::{ClassMetrics, Metrics};
 
 use super::text::clean;
 
@@ -25,10 +28,11 @@ pub struct Agent {
     pub policy: Option<String>,
     pub backend: Option<String>,
     pub provider: Option<String>,
-    pub device: Option<String>,
     pub model: Option<String>,
-    /// Who decides now: agent, q-table, distilled or edf.
+    /// Who has the say now: agent, q-table, distilled or edf.
     pub level: Option<String>,
+    /// The agent has the say and made no decision: at most one task per CPU wants to run.
+    pub idle: bool,
     pub decisions_per_s: Option<f64>,
     pub inference_us: Percentiles,
     pub age_us: Percentiles,
@@ -36,9 +40,7 @@ pub struct Agent {
     pub ages: Vec<Bucket>,
     pub cpu_share: Option<f64>,
     pub budget: Option<f64>,
-    pub heartbeat_age_ms: Option<f64>,
     pub shield: Vec<(String, String)>,
-    pub mitigation: Vec<(String, String)>,
     pub transitions: Vec<(String, u64)>,
     /// What went wrong, and was survived.
     pub faults: Vec<(String, u64)>,
@@ -68,55 +70,20 @@ pub struct Class {
 
 #[derive(Debug, Default)]
 pub struct Lane {
-    pub cpu: u64,
+    pub cpu: u32,
     /// None: idle, or nobody knows.
     pub task: Option<String>,
     pub class: Option<String>,
-    pub urgency_us: Option<f64>,
 }
 
 #[derive(Debug, Default)]
 pub struct Endangered {
     pub task: String,
-    pub slack_us: Option<f64>,
-    pub remaining_us: Option<f64>,
-    pub deadline_us: Option<f64>,
-    pub criticality: Option<u64>,
+    pub slack_us: f64,
+    pub remaining_us: f64,
+    pub deadline_us: f64,
+    pub criticality: u64,
 }
-
-/// Who put a task on a CPU: field and what it is called on the screen.
-const SOURCES: &[(&str, &str)] = &[
-    ("decision", "agent"),
-    ("q_table", "Q-table"),
-    ("distilled", "distilled"),
-    ("queue", "deadline order"),
-    ("idle", "idle CPU"),
-    ("bound", "bound"),
-    ("kthread", "kthread"),
-    ("agent_thread", "agent's own"),
-];
-
-/// Worth a line only where they occur.
-const RARE: &[&str] = &["distilled", "bound", "kthread", "agent_thread"];
-
-const EVENTS: &[&str] = &[
-    "preemptions",
-    "steals",
-    "hopeless",
-    "rollovers",
-    "demotions",
-    "hints_invalid",
-];
-
-const FAULTS: &[&str] = &[
-    "ring_drops",
-    "resyncs",
-    "stale",
-    "impossible",
-    "duplicate",
-    "page_faults",
-    "allocations",
-];
 
 /// The order in which classes are shown; others follow.
 const CLASSES: &[&str] = &["declared", "inferred", "background", "late"];
@@ -130,44 +97,69 @@ impl Scene {
     }
 
     pub fn from_json(figures: &Value) -> Self {
-        let mut endangered: Vec<_> = items(figures, "endangered")
-            .into_iter()
-            .map(|(key, task)| Endangered {
-                task: task_name(task).unwrap_or(key),
-                slack_us: number(task, "slack_us"),
-                remaining_us: number(task, "remaining_us"),
-                deadline_us: number(task, "deadline_us"),
-                criticality: count(task, "criticality"),
+        if !figures.is_object() {
+            return Self::absent("the scheduler sent no figures".into());
+        }
+        match serde_json::from_value::<Metrics>(figures.clone()) {
+            Ok(metrics) => Self::of(&metrics),
+            Err(error) => Self::absent(format!(
+                "use the monitor of the scheduler's own version: this program cannot read its \
+                 figures ({error})"
+            )),
+        }
+    }
+
+    pub fn of(metrics: &Metrics) -> Self {
+        let mut endangered: Vec<_> = metrics
+            .endangered
+            .iter()
+            .map(|(name, task)| Endangered {
+                task: clean(name, 24),
+                slack_us: task.slack_us,
+                remaining_us: task.remaining_us,
+                deadline_us: task.deadline_us,
+                criticality: task.criticality,
             })
             .collect();
-        let slack = |task: &Endangered| task.slack_us.unwrap_or(f64::INFINITY);
-        endangered.sort_by(|a, b| slack(a).total_cmp(&slack(b)));
-        let mut lanes: Vec<_> = items(figures, "cpus")
+        endangered.sort_by(|a, b| a.slack_us.total_cmp(&b.slack_us));
+        // A pid of 0 is the idle task.
+        let lanes = metrics.cpus.iter().map(|(&cpu, runs)| Lane {
+            cpu,
+            task: (runs.pid != 0).then(|| format!("{}[{}]", clean(&runs.comm, 16), runs.pid)),
+            class: named(&runs.tier),
+        });
+        // What each is called on the screen, and whether it is worth a line where it
+        // does not occur.
+        let sources = [
+            ("agent", metrics.decision, true),
+            ("Q-table", metrics.q_table, true),
+            ("distilled", metrics.distilled, false),
+            ("deadline order", metrics.queue, true),
+            ("idle CPU", metrics.idle, true),
+            ("bound", metrics.bound, false),
+            ("kthread", metrics.kthread, false),
+            ("agent's own", metrics.agent_thread, false),
+        ];
+        let sources = sources
             .into_iter()
-            .filter_map(|(key, cpu)| {
-                Some(Lane {
-                    cpu: count(cpu, "cpu").or_else(|| key.parse().ok())?,
-                    task: task_name(cpu).filter(|_| count(cpu, "pid") != Some(0)),
-                    class: string(cpu, "tier"),
-                    urgency_us: number(cpu, "urgency_us"),
-                })
-            })
-            .collect();
-        lanes.sort_by_key(|lane| lane.cpu);
+            .filter(|&(_, times, always)| always || times > 0);
         Self {
-            trouble: (!figures.is_object()).then(|| "the scheduler sent no figures".into()),
-            agent: Agent::from_json(&figures["agent"]),
-            sources: SOURCES
-                .iter()
-                .filter_map(|&(key, label)| {
-                    let times = count(figures, key)?;
-                    (times > 0 || !RARE.contains(&key)).then(|| (label.into(), times))
-                })
+            trouble: None,
+            agent: Agent::of(&metrics.agent),
+            sources: sources
+                .map(|(name, times, _)| (name.into(), times))
                 .collect(),
-            classes: classes(figures),
-            lanes,
+            classes: classes(metrics),
+            lanes: lanes.collect(),
             endangered,
-            events: happened(figures, EVENTS),
+            events: counted([
+                ("preemptions", metrics.preemptions),
+                ("steals", metrics.steals),
+                ("hopeless", metrics.hopeless),
+                ("rollovers", metrics.rollovers),
+                ("demotions", metrics.demotions),
+                ("hints invalid", metrics.hints_invalid),
+            ]),
         }
     }
 
@@ -180,98 +172,79 @@ impl Scene {
 }
 
 impl Agent {
-    fn from_json(agent: &Value) -> Self {
+    fn of(agent: &AgentMetrics) -> Self {
+        let said = Self {
+            policy: named(&agent.policy),
+            level: named(&agent.level),
+            ..Self::default()
+        };
+        // Under `edf` there is no agent, and its zeros would read as figures.
+        if agent.backend.is_empty() {
+            return said;
+        }
+        let yes = |flag: u64| if flag > 0 { "yes" } else { "no" }.to_owned();
         Self {
-            policy: string(agent, "policy"),
-            backend: string(agent, "backend"),
-            provider: string(agent, "provider"),
-            device: string(agent, "device"),
-            model: string(agent, "model"),
-            level: string(agent, "level"),
-            decisions_per_s: number(agent, "decisions_per_s"),
-            inference_us: percentiles(&agent["inference_us"]),
-            age_us: percentiles(&agent["decision_age_us"]),
-            latency_us: percentiles(&agent["latency_us"]),
-            ages: buckets(&agent["decision_age_us"]),
-            cpu_share: number(agent, "cpu_share"),
-            budget: number(agent, "budget"),
-            heartbeat_age_ms: number(agent, "heartbeat_age_ms"),
-            shield: states(&agent["shield"]),
-            mitigation: states(&agent["mitigation"]),
-            transitions: items(agent, "transitions")
-                .into_iter()
-                .filter_map(|(name, times)| Some((name, times.as_u64()?)))
-                .filter(|(_, times)| *times > 0)
+            backend: named(&agent.backend),
+            provider: named(&agent.provider),
+            model: named(&agent.model),
+            idle: agent.level == "agent" && agent.decisions == 0,
+            decisions_per_s: Some(agent.decisions_per_s),
+            inference_us: percentiles(&agent.inference_us),
+            age_us: percentiles(&agent.decision_age_us),
+            latency_us: percentiles(&agent.latency_us),
+            ages: buckets(&agent.decision_age_us),
+            cpu_share: Some(agent.cpu_share),
+            budget: Some(agent.budget),
+            shield: vec![
+                ("feasible".into(), yes(agent.shield.feasible)),
+                ("overload".into(), yes(agent.shield.overload)),
+                ("burst".into(), yes(agent.shield.burst)),
+            ],
+            transitions: agent
+                .transitions
+                .iter()
+                .filter(|(_, &times)| times > 0)
+                .map(|(name, &times)| (clean(name, 24), times))
                 .collect(),
-            faults: happened(agent, FAULTS),
+            faults: counted([
+                ("ring drops", agent.ring_drops),
+                ("resyncs", agent.resyncs),
+                ("stale", agent.stale),
+                ("impossible", agent.impossible),
+                ("duplicate", agent.duplicate),
+                ("page faults", agent.page_faults),
+                ("allocations", agent.allocations),
+            ]),
+            ..said
         }
     }
 }
 
-fn number(of: &Value, key: &str) -> Option<f64> {
-    of[key].as_f64().filter(|n| n.is_finite())
+fn named(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| clean(text, 40))
 }
 
-fn count(of: &Value, key: &str) -> Option<u64> {
-    of[key].as_u64()
+fn counted<const N: usize>(counts: [(&str, u64); N]) -> Vec<(String, u64)> {
+    counts
+        .into_iter()
+        .map(|(name, times)| (name.to_owned(), times))
+        .collect()
 }
 
-/// Also of what is a number: a model may be called 7.
-fn string(of: &Value, key: &str) -> Option<String> {
-    state(&of[key]).filter(|text| !text.is_empty())
-}
-
-fn state(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(clean(text, 40)),
-        Value::Bool(true) => Some("yes".into()),
-        Value::Bool(false) => Some("no".into()),
-        Value::Number(number) => Some(number.to_string()),
-        _ => None,
+/// Nothing where nothing was measured.
+fn percentiles(spread: &Spread) -> Percentiles {
+    if spread.counts.iter().all(|&count| count == 0) {
+        return Percentiles::default();
     }
-}
-
-/// What is below `key`, be it a list or a table; a list's keys are its places.
-fn items<'a>(of: &'a Value, key: &str) -> Vec<(String, &'a Value)> {
-    match &of[key] {
-        Value::Array(list) => list
-            .iter()
-            .enumerate()
-            .map(|(i, item)| (i.to_string(), item))
-            .collect(),
-        Value::Object(table) => table
-            .iter()
-            .map(|(name, item)| (clean(name, 24), item))
-            .collect(),
-        _ => Vec::new(),
-    }
-}
-
-/// name[pid], as far as it is known.
-fn task_name(task: &Value) -> Option<String> {
-    let name = string(task, "comm");
-    match (name, count(task, "pid")) {
-        (Some(name), Some(pid)) => Some(format!("{}[{pid}]", clean(&name, 16))),
-        (Some(name), None) => Some(clean(&name, 16)),
-        (None, Some(pid)) => Some(format!("[{pid}]")),
-        (None, None) => None,
-    }
-}
-
-fn percentiles(of: &Value) -> Percentiles {
     Percentiles {
-        p50: number(of, "p50"),
-        p99: number(of, "p99"),
+        p50: Some(spread.p50 as f64),
+        p99: Some(spread.p99 as f64),
     }
 }
 
 /// Counts by power of two; runs of empty ones at the ends are left out.
-fn buckets(of: &Value) -> Vec<Bucket> {
-    let counts: Vec<u64> = items(of, "counts")
-        .into_iter()
-        .map_while(|(_, count)| count.as_u64())
-        .take(64)
-        .collect();
+fn buckets(spread: &Spread) -> Vec<Bucket> {
+    let counts = &spread.counts[..spread.counts.len().min(64)];
     let bucket = |(i, &count): (usize, &u64)| Bucket {
         le_us: (2.0f64).powi(i as i32 + 1),
         count,
@@ -285,42 +258,19 @@ fn buckets(of: &Value) -> Vec<Bucket> {
     all[first..=last].to_vec()
 }
 
-/// A state may be one word, or a table of them.
-fn states(of: &Value) -> Vec<(String, String)> {
-    match of {
-        Value::Object(table) => table
-            .iter()
-            .filter_map(|(name, value)| Some((clean(name, 16), state(value)?)))
-            .collect(),
-        other => state(other)
-            .into_iter()
-            .map(|text| (String::new(), text))
-            .collect(),
-    }
-}
-
-fn happened(of: &Value, keys: &[&str]) -> Vec<(String, u64)> {
-    keys.iter()
-        .filter_map(|&key| Some((key.replace('_', " "), count(of, key)?)))
-        .collect()
-}
-
-fn classes(figures: &Value) -> Vec<Class> {
-    let mut classes: Vec<_> = items(figures, "classes")
-        .into_iter()
-        .filter(|(_, class)| class.is_object())
-        .map(|(name, class)| {
-            // Only these have jobs; the others' zeros would read as perfect.
-            let jobs = name != "background" && name != "late";
-            Class {
-                met: count(class, "met").filter(|_| jobs),
-                missed: count(class, "missed").filter(|_| jobs),
-                response_us: number(class, "response_us").filter(|_| jobs),
-                wait_max_us: number(class, "wait_max_us"),
-                name,
-            }
-        })
-        .collect();
+fn classes(metrics: &Metrics) -> Vec<Class> {
+    let of = |(name, class): (&String, &ClassMetrics)| {
+        // Only these have jobs; the others' zeros would read as perfect.
+        let jobs = name != "background" && name != "late";
+        Class {
+            name: clean(name, 24),
+            met: jobs.then_some(class.met),
+            missed: jobs.then_some(class.missed),
+            response_us: jobs.then_some(class.response_us),
+            wait_max_us: Some(class.wait_max_us),
+        }
+    };
+    let mut classes: Vec<_> = metrics.classes.iter().map(of).collect();
     let place = |class: &Class| CLASSES.iter().position(|name| *name == class.name);
     classes.sort_by_key(|class| place(class).unwrap_or(CLASSES.len()));
     classes

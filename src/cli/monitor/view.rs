@@ -128,16 +128,15 @@ fn heading(scene: &Scene) -> Vec<Line<'static>> {
     if let Some(policy) = &agent.policy {
         pair(&mut first, "policy", policy.clone());
     }
-    if let Some(level) = &agent.level {
+    if agent.idle {
+        first.push(Span::from("  agent idle: nothing competes").dim());
+    } else if let Some(level) = &agent.level {
         first.push(Span::from("  decides ").dim());
         let lively = level == "agent";
         let colour = if lively { Color::Green } else { Color::Yellow };
         first.push(Span::styled(level.clone(), Style::new().fg(colour)));
     }
-    if let Some(age) = agent.heartbeat_age_ms {
-        pair(&mut first, "heartbeat", duration(Some(age * 1e3)));
-    }
-    let runs_on: Vec<String> = [&agent.backend, &agent.provider, &agent.device]
+    let runs_on: Vec<String> = [&agent.backend, &agent.provider]
         .into_iter()
         .flatten()
         .cloned()
@@ -208,21 +207,14 @@ fn lane_line(lane: &Lane, area: Rect) -> Line<'static> {
     };
     let name = if area.width >= 50 { 24 } else { 16 };
     let class = lane.class.as_deref();
-    let mut spans = vec![
+    Line::from(vec![
         Span::from(format!("{:>3} ", lane.cpu)).dim(),
         Span::from(format!("{:<name$} ", clean(task, name))),
         Span::styled(
             format!("{:<10} ", clean(class.unwrap_or("-"), 10)),
             class_style(class),
         ),
-    ];
-    if let Some(urgency) = lane.urgency_us {
-        spans.push(Span::styled(
-            format!("{:>8}", duration(Some(urgency))),
-            slack_style(urgency),
-        ));
-    }
-    Line::from(spans)
+    ])
 }
 
 fn endangered(scene: &Scene, area: Rect) -> Panel {
@@ -242,17 +234,17 @@ fn endangered(scene: &Scene, area: Rect) -> Panel {
 
 fn endangered_line(task: &Endangered, name: usize) -> Line<'static> {
     let critical = match task.criticality {
-        Some(level @ 1..) => format!("!{} ", count(level)),
-        _ => String::new(),
+        level @ 1.. => format!("!{} ", count(level)),
+        0 => String::new(),
     };
     let text = format!(
         "{:<name$}{:>9}{:>9}{:>9}",
         clean(&format!("{critical}{}", task.task), name),
-        duration(task.slack_us),
-        duration(task.remaining_us),
-        duration(task.deadline_us)
+        duration(Some(task.slack_us)),
+        duration(Some(task.remaining_us)),
+        duration(Some(task.deadline_us))
     );
-    Line::styled(text, task.slack_us.map_or(Style::new(), slack_style))
+    Line::styled(text, slack_style(task.slack_us))
 }
 
 fn sources(scene: &Scene, area: Rect) -> Panel {
@@ -371,9 +363,6 @@ fn state(scene: &Scene) -> Vec<Line<'static>> {
     };
     if !agent.shield.is_empty() {
         add("shield", words(&agent.shield), Style::new());
-    }
-    if !agent.mitigation.is_empty() {
-        add("mitigation", words(&agent.mitigation), Style::new());
     }
     if !agent.faults.is_empty() {
         let wrong = agent.faults.iter().any(|(_, n)| *n > 0);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::cli::sim::chosen;
+use crate::cli::sim::{chosen, distinct};
 use crate::policy::network::{Model, Native, Precision};
 use crate::policy::ShieldMode;
 use crate::sim::compare::Contestant;
@@ -33,7 +33,7 @@ impl Contest {
             false => None,
         };
         let mut entrants: Vec<(String, Make)> = Vec::new();
-        for name in names {
+        for name in distinct(names) {
             let make = if name == TEMPONET {
                 model.as_ref().map(shielded)
             } else {

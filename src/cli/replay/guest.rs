@@ -11,6 +11,7 @@ use anyhow::{bail, ensure, Context, Result};
 
 use super::input::Input;
 use super::{CalibrationArg, ReplayArgs};
+use crate::report::file::write_whole;
 use crate::rtapp::live::{bound_to, Collected, Entrant, Interrupted, Scratch};
 use crate::rtapp::Workload;
 use crate::sim::time::SECOND;
@@ -57,6 +58,9 @@ pub fn run(
     let checkout = checkout()?;
     let scratch = Scratch::new()?;
     let out = scratch.path().join("out");
+    // As it was read: what came through a pipe is in no file.
+    let workload = scratch.path().join("workload.json");
+    write_whole(&workload, &input.text)?;
     let horizon = input.converted.set.horizon_ns;
     let guest_seconds = (horizon / SECOND + AROUND_A_RUN_S) * entrants.len() as u64;
     let mut command = Command::new(checkout.join("scripts/vm"));
@@ -71,7 +75,7 @@ pub fn run(
         .arg(std::env::current_exe()?)
         .arg("--out")
         .arg(&out)
-        .args(["--add", &carried(&args.inputs[0], "/plan/workload.json")?]);
+        .args(["--add", &carried(&workload, "/plan/workload.json")?]);
     // Emulated fused multiply-add is slow enough to matter.
     if entrants.iter().any(Entrant::wants_model) {
         command.arg("--no-fma");

@@ -1,11 +1,11 @@
 //! What is replayed: a workload, or logs.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{bail, ensure, Context, Result};
 
 use super::{ReplayArgs, RunTimesArg};
+use crate::report::file::{read_whole, STDIN};
 use crate::rtapp::convert::{self, Converted, Wishes};
 use crate::rtapp::log::{self, RunTimes};
 use crate::rtapp::note::grouped;
@@ -24,6 +24,8 @@ pub struct Input {
     file: Option<PathBuf>,
     pub converted: Converted,
     pub workload: Option<Workload>,
+    /// The workload as it was read.
+    pub text: Vec<u8>,
     fates: Option<Vec<JobRecord>>,
 }
 
@@ -36,9 +38,12 @@ impl Input {
             Input::of_logs(args)?
         } else if logs == 0 && args.inputs.len() == 1 {
             let path = &args.inputs[0];
-            match is_task_set(path) {
-                true => Input::of_task_set(path, args)?,
-                false => Input::of_workload(path, args, cores)?,
+            // Once: a pipe cannot be read again.
+            let text =
+                read_whole(path).with_context(|| format!("cannot read {}", path.display()))?;
+            match is_task_set(path, &text) {
+                true => Input::of_task_set(path, &text, args)?,
+                false => Input::of_workload(path, text, args, cores)?,
             }
         } else {
             bail!("replay takes one workload, or logs, but not several workloads or both");
@@ -48,8 +53,8 @@ impl Input {
         Ok(input)
     }
 
-    fn of_workload(path: &Path, args: &ReplayArgs, cores: CoresOf) -> Result<Input> {
-        let workload = Workload::load(path)?;
+    fn of_workload(path: &Path, text: Vec<u8>, args: &ReplayArgs, cores: CoresOf) -> Result<Input> {
+        let workload = Workload::of(path, &text)?;
         let wishes = Wishes {
             horizon: args.horizon,
             cores: cores(&workload)?,
@@ -62,13 +67,16 @@ impl Input {
             file: Some(path.into()),
             converted,
             workload: Some(workload),
+            text,
             fates: None,
         })
     }
 
     /// A saved set, or a recording.
-    fn of_task_set(path: &Path, args: &ReplayArgs) -> Result<Input> {
-        let mut set = TaskSet::load(path)?;
+    fn of_task_set(path: &Path, text: &[u8], args: &ReplayArgs) -> Result<Input> {
+        let text =
+            std::str::from_utf8(text).with_context(|| format!("cannot read {}", path.display()))?;
+        let mut set = TaskSet::parse(path, text)?;
         set.cores = args.cores.map_or(set.cores, usize::from);
         if let Some(horizon) = args.horizon {
             ensure!(
@@ -95,6 +103,7 @@ impl Input {
                 notes: vec![about],
             },
             workload: None,
+            text: Vec::new(),
             fates: None,
         })
     }
@@ -122,6 +131,7 @@ impl Input {
             file: None,
             converted: recording.converted,
             workload: None,
+            text: Vec::new(),
             fates: Some(recording.fates),
         })
     }
@@ -166,20 +176,21 @@ fn work_of(set: &TaskSet, task: usize) -> u128 {
 }
 
 /// Task sets have a horizon, which rt-app's files do not.
-fn is_task_set(path: &Path) -> bool {
-    if path.extension().is_some_and(|ending| ending == "toml") {
-        return true;
-    }
-    let Ok(file) = std::fs::File::open(path) else {
-        return false;
+fn is_task_set(path: &Path, text: &[u8]) -> bool {
+    let start = String::from_utf8_lossy(&text[..text.len().min(4096)]);
+    let has = |key: &str| match path.extension() {
+        Some(_) => start.contains(&format!("\"{key}\"")),
+        // A pipe has no ending, so this may be TOML too.
+        None => start.contains(&format!("\"{key}\"")) || start.contains(&format!("\n{key} = ")),
     };
-    let mut start = String::new();
-    // What is no text is no task set; the workload's reader says what is wrong.
-    let read = std::io::BufReader::new(file.take(4096)).read_to_string(&mut start);
-    read.is_ok() && start.contains("\"horizon_ns\"") && start.contains("\"cores\"")
+    let is_toml = path.extension().is_some_and(|ending| ending == "toml");
+    is_toml || (has("horizon_ns") && has("cores"))
 }
 
 fn name_of(path: &Path) -> String {
+    if path.as_os_str() == STDIN {
+        return "standard input".into();
+    }
     let name = path.file_name().unwrap_or(path.as_os_str());
     name.to_string_lossy().into_owned()
 }

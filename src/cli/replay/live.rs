@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use super::input::Input;
 use super::{guest, CalibrationArg, ReplayArgs, USUAL_LIVE};
 use crate::cli::out;
+use crate::cli::sim::distinct;
 use crate::report::file::write_whole;
 use crate::rtapp::live::{cpus_for, kernel, Collected, Entrant, Plan, Run};
 use crate::rtapp::outcome::{self, Outcome};
@@ -68,7 +69,10 @@ impl Live {
             .context("only a workload can run live: logs and recordings are for the simulator")?;
         let names: Vec<&str> = match args.against.is_empty() {
             true => USUAL_LIVE.into(),
-            false => args.against.iter().map(String::as_str).collect(),
+            false => distinct(&args.against)
+                .into_iter()
+                .map(String::as_str)
+                .collect(),
         };
         let entrants = names
             .into_iter()

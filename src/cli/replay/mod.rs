@@ -38,7 +38,8 @@ use crate::sim::time::Ns;
 #[derive(Args, Clone, Debug)]
 pub struct ReplayArgs {
     /// A workload (.json), a task set or recording (.json, .toml), or logs of a run:
-    /// files ending in .log, or folders of them.
+    /// files ending in .log, or folders of them. - reads a workload or a set from
+    /// standard input.
     #[arg(required = true, value_name = "FILE|LOG…")]
     pub inputs: Vec<PathBuf>,
     /// In the simulator; so it is unless told otherwise.
@@ -136,8 +137,6 @@ pub enum CalibrationArg {
 const USUAL: [&str; 5] = ["edf", "plain-edf", "rm", "fcfs", "mh"];
 /// The same for live runs.
 const USUAL_LIVE: [&str; 2] = ["eevdf", "edf"];
-/// After Ctrl-C, as shells have it.
-const INTERRUPTED: u8 = 130;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum RunTimesArg {
@@ -165,7 +164,7 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
     match replay(args, &stop) {
         Err(why) if why.is::<Interrupted>() => {
             out::errln!("scx_temponet: {why}");
-            Ok(ExitCode::from(INTERRUPTED))
+            Ok(ExitCode::from(super::INTERRUPTED))
         }
         done => done,
     }

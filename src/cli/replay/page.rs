@@ -127,9 +127,10 @@ fn figures(figures: &Figures, jobs: &[JobRecord], horizon: Ns) -> PageFigures {
     PageFigures {
         jobs: metrics.jobs,
         met: metrics.met,
+        unfinished: metrics.unfinished,
         pitmd: metrics.pitmd,
         art: figures.response_p50_ms.map(|_| metrics.response_ms),
-        response: sorted(responses_ms(jobs)),
+        response: sorted(responses_ms(jobs, horizon)),
         lateness: sorted(
             jobs.iter()
                 .map(|job| lateness(job, horizon) as f64 / MS as f64)

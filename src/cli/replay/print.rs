@@ -3,7 +3,7 @@
 use super::input::Input;
 use super::live::Live;
 use crate::report::table::Table;
-use crate::rtapp::outcome::{Figures, Outcome};
+use crate::rtapp::outcome::{Figures, Outcome, Slack};
 use crate::sim::time::SECOND;
 
 pub(super) fn text(input: &Input, live: Option<&Live>, outcomes: &[Outcome]) -> String {
@@ -41,6 +41,7 @@ fn schedulers(outcomes: &[Outcome]) -> Table {
         "jobs",
         "compliance %",
         "PITMD %",
+        "unfinished",
         "ART ms",
         "response p99",
         "late p95 ms",
@@ -72,16 +73,18 @@ fn schedulers(outcomes: &[Outcome]) -> Table {
             compliance(figures),
             m.pitmd
                 .map_or("-".into(), |share| format!("{:.2}", share * 100.0)),
-            format!("{:.2}", m.response_ms),
-            ms(figures.response_p99_ms),
+            m.unfinished.to_string(),
+            response(figures, Some(m.response_ms)),
+            response(figures, figures.response_p99_ms),
             late(m.lateness_p95_ms),
             late(m.lateness_p99_ms),
             late(m.lateness_max_ms),
-            ms(figures.rtapp_slack.map(|slack| slack.mean_ms)),
-            ms(figures.rtapp_slack.map(|slack| slack.min_ms)),
+            slack(figures, |slack| slack.mean_ms),
+            slack(figures, |slack| slack.min_ms),
             simulated(m.preemptions.to_string()),
             simulated(m.migrations.to_string()),
-            simulated(format!("{:.1}", m.utilisation * 100.0)),
+            m.utilisation
+                .map_or("-".into(), |share| format!("{:.1}", share * 100.0)),
         ]);
     }
     table
@@ -108,10 +111,9 @@ fn tasks(outcomes: &[Outcome]) -> Table {
         for outcome in outcomes {
             let figures = &outcome.tasks[i].figures;
             row.push(compliance(figures));
-            row.push(figures.response_p50_ms.map_or("-".into(), |_| {
-                format!("{:.2}", figures.metrics.response_ms)
-            }));
-            row.push(ms(figures.rtapp_slack.map(|slack| slack.mean_ms)));
+            let art = figures.response_p50_ms.map(|_| figures.metrics.response_ms);
+            row.push(response(figures, art));
+            row.push(slack(figures, |slack| slack.mean_ms));
         }
         table.row(row);
     }
@@ -123,6 +125,23 @@ fn compliance(figures: &Figures) -> String {
     match m.jobs {
         0 => "-".into(),
         _ => format!("{:.2}", m.compliance * 100.0),
+    }
+}
+
+/// With jobs that never finished it is a lower bound.
+fn response(figures: &Figures, figure: Option<f64>) -> String {
+    bound("≥", figures, figure)
+}
+
+/// With jobs that never finished it is an upper bound.
+fn slack(figures: &Figures, of: fn(Slack) -> f64) -> String {
+    bound("≤", figures, figures.rtapp_slack.map(of))
+}
+
+fn bound(mark: &str, figures: &Figures, figure: Option<f64>) -> String {
+    match (figures.metrics.unfinished, figure) {
+        (1.., Some(_)) => format!("{mark}{}", ms(figure)),
+        _ => ms(figure),
     }
 }
 

@@ -11,7 +11,7 @@ use anyhow::{ensure, Context, Result};
 use crate::agent::recorder::Recorder;
 use crate::cli::out;
 use crate::cli::sim::parse_duration;
-use crate::rtapp::capture::{Book, Recorded, Session};
+use crate::rtapp::capture::{check, Book, Counts, Recorded, Session, Witness};
 use crate::rtapp::live::kernel;
 use crate::sim::time::{Ns, SECOND};
 
@@ -45,8 +45,11 @@ pub fn run(asked: Ns, out: &Path, json: bool, stop: &AtomicBool) -> Result<()> {
         out.display()
     );
     let scheduler = kernel::Loaded::now().name();
+    let cores = kernel::online_cpus()?.len();
     let mut storage = MaybeUninit::uninit();
+    let before = Counts::now();
     let mut recorder = Recorder::start(None, &mut storage)?;
+    let begun = Counts::now();
     let start = recorder.start_ns;
     out::errln!(
         "recording for {:.1} s; Ctrl-C ends it and keeps what there is",
@@ -61,8 +64,15 @@ pub fn run(asked: Ns, out: &Path, json: bool, stop: &AtomicBool) -> Result<()> {
         std::thread::sleep(LOOK_EVERY.min(Duration::from_nanos(asked - passed)));
         recorder.drain()?.iter().for_each(|record| book.add(record));
     }
+    let ending = Counts::now();
     let (rest, end, lost) = recorder.finish()?;
     rest.iter().for_each(|record| book.add(record));
+    let witness = Witness {
+        before,
+        begun,
+        ending,
+        after: Counts::now(),
+    };
     let after = kernel::Loaded::now().name();
     let session = Session {
         kernel: kernel::release(),
@@ -70,13 +80,22 @@ pub fn run(asked: Ns, out: &Path, json: bool, stop: &AtomicBool) -> Result<()> {
             true => scheduler,
             false => format!("{scheduler}, then {after}"),
         },
-        cores: kernel::online_cpus()?.len(),
+        // CPUs may come and go meanwhile.
+        cores: cores.max(kernel::online_cpus()?.len()),
         asked,
         lasted: (end - start).max(1),
         lost,
     };
-    let recorded = Recorded::of(&book.into_diaries(), &session)
-        .context("nothing ran on this machine in that time")?;
+    let diaries = book.into_diaries();
+    check(
+        &diaries,
+        session.cores,
+        session.lasted,
+        &witness,
+        kernel::has_cpus_without_ticks(),
+    )?;
+    let recorded =
+        Recorded::of(&diaries, &session).context("nothing ran on this machine in that time")?;
     recorded.set.check()?;
     recorded.set.save(out)?;
     let name = &recorded.set.name;

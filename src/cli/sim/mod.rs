@@ -4,6 +4,7 @@ mod machine;
 mod parse;
 mod print;
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -14,12 +15,12 @@ use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 
 pub use self::machine::MachineArgs;
-pub(super) use self::parse::parse_duration;
+pub(super) use self::parse::{parse_duration, parse_seed};
 use self::parse::{parse_execution, parse_range};
 use self::print::{printed, table_of};
 use super::out;
 use super::schedule::add_schedule;
-use crate::report::file::write_whole;
+use crate::report::file::{write_whole, STDIN};
 use crate::report::perfetto::Timeline;
 use crate::sim::compare::{self, Comparison, Contestant};
 use crate::sim::engine::{Fate, Record, Sim};
@@ -34,8 +35,14 @@ use crate::sim::workload::{self, Params, WORKLOADS};
 /// bit, whatever the number of threads. `sim --list` names workloads and policies.
 #[derive(Args, Clone, Debug)]
 pub struct SimArgs {
-    /// A workload by name, or a task set in a .toml or .json file.
-    #[arg(short, long, default_value = "random5", value_name = "W|FILE")]
+    /// A workload by name, or a task set in a .toml or .json file; - reads standard input.
+    #[arg(
+        short,
+        long,
+        default_value = "random5",
+        value_name = "W|FILE",
+        allow_hyphen_values = true
+    )]
     pub workload: String,
     /// Policies, separated by commas; the first is what the others are compared
     /// with. Default: all that make sense on this many cores.
@@ -48,7 +55,7 @@ pub struct SimArgs {
     #[arg(short = 'm', long, value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub cores: Option<u16>,
     /// Load per core, a number or a range to draw from: 0.9 or 0.6..1.0.
-    #[arg(short, long, value_parser = parse_range, value_name = "U|LO..HI")]
+    #[arg(short, long, value_parser = parse_range, value_name = "U|LO..HI", allow_hyphen_values = true)]
     pub util: Option<(f64, f64)>,
     /// Number of tasks (default: the workload's).
     #[arg(short = 'n', long, value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -56,7 +63,8 @@ pub struct SimArgs {
     /// Number of task sets (default: 200; 1 for a file).
     #[arg(short = 'k', long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub sets: Option<u32>,
-    #[arg(short, long, default_value_t = 1)]
+    /// Where everything random starts.
+    #[arg(short, long, default_value_t = 1, value_parser = parse_seed, allow_hyphen_values = true)]
     pub seed: u64,
     /// Simulated time per set, such as 500ms or 10s.
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
@@ -160,7 +168,7 @@ impl Source {
                 seed: args.seed,
             });
         }
-        if path.extension().is_none() && !path.exists() {
+        if path.extension().is_none() && path.as_os_str() != STDIN && !path.exists() {
             let names: Vec<&str> = WORKLOADS.iter().map(|w| w.name).collect();
             bail!(
                 "there is no workload or file called {:?}; workloads are {}",
@@ -232,8 +240,8 @@ pub(super) fn chosen(names: &[String], set: &TaskSet) -> Result<Vec<&'static Ent
         entries.sort_by_key(|e| e.name != "edf");
         return Ok(entries);
     }
-    names
-        .iter()
+    distinct(names)
+        .into_iter()
         .map(|name| {
             policies::find(name).with_context(|| {
                 let known: Vec<&str> = POLICIES.iter().map(|e| e.name).collect();
@@ -244,6 +252,12 @@ pub(super) fn chosen(names: &[String], set: &TaskSet) -> Result<Vec<&'static Ent
             })
         })
         .collect()
+}
+
+/// Each name once, where it stands first.
+pub(super) fn distinct(names: &[String]) -> Vec<&String> {
+    let mut seen = HashSet::new();
+    names.iter().filter(|name| seen.insert(*name)).collect()
 }
 
 fn semantics(args: &SimArgs) -> Vec<Semantics> {

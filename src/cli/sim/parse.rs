@@ -23,6 +23,11 @@ pub(super) fn parse_range(text: &str) -> Result<(f64, f64), String> {
     }
 }
 
+pub(in crate::cli) fn parse_seed(text: &str) -> Result<u64, String> {
+    text.parse()
+        .map_err(|_| format!("a seed is a whole number from 0 to {}", u64::MAX))
+}
+
 pub(in crate::cli) fn parse_duration(text: &str) -> Result<Ns, String> {
     let text = text.trim();
     let split = text

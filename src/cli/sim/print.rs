@@ -93,7 +93,7 @@ fn cells(outcome: &Outcome, late: &str) -> Vec<String> {
     row.extend([
         mean(&outcome.pitmd, 100.0, 2),
         format!("{:.1}", outcome.success_rate * 100.0),
-        mean(&outcome.response_ms, 1.0, 2),
+        bounded(outcome, mean(&outcome.response_ms, 1.0, 2)),
         mean(&outcome.lateness_p95_ms, 1.0, 1),
         mean(&outcome.lateness_p99_ms, 1.0, 1),
         mean(&outcome.migrations, 1.0, 0),
@@ -105,6 +105,14 @@ fn cells(outcome: &Outcome, late: &str) -> Vec<String> {
         None => row.extend(["-".to_owned(), "-".to_owned()]),
     }
     row
+}
+
+/// With jobs that never finished the mean response is a lower bound.
+fn bounded(outcome: &Outcome, response: String) -> String {
+    match outcome.unfinished {
+        Some(unfinished) if unfinished.max > 0.0 => format!("≥{response}"),
+        _ => response,
+    }
 }
 
 fn p_value(p: f64) -> String {

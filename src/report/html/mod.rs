@@ -42,6 +42,8 @@ pub struct PageScheduler {
 pub struct PageFigures {
     pub jobs: u64,
     pub met: u64,
+    /// Aborted, or not done at the end: response times are lower bounds then.
+    pub unfinished: u64,
     pub pitmd: Option<f64>,
     pub art: Option<f64>,
     /// Quantiles, evenly spaced from the least to the greatest; empty without jobs.

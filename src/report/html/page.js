@@ -29,7 +29,7 @@ function fillSchedulers() {
   const critical = data.tasks.some((task) => task.critical);
   const head = ["Scheduler", "Jobs", "Compliance %"];
   if (critical) head.push("PITMD %");
-  head.push("ART ms", "Response max", "Lateness p50", "Lateness max", "rt-app slack mean", "rt-app slack min");
+  head.push("Unfinished", "ART ms", "Response max", "Lateness p50", "Lateness max", "rt-app slack mean", "rt-app slack min");
   const rows = data.schedulers.map((scheduler, i) => {
     const t = scheduler.total;
     const name = element("th", { scope: "row" }, key(i), scheduler.name);
@@ -38,7 +38,10 @@ function fillSchedulers() {
     const rest = [
       t.art, quantile(t.response, 1), quantile(t.lateness, 0.5), quantile(t.lateness, 1), t.slack && t.slack[0], t.slack && t.slack[1],
     ];
-    cells.push(...rest.map((value) => element("td", {}, figure(value))));
+    // Jobs that never finished bound response times from below and slack from above.
+    const bounds = t.unfinished ? ["≥ ", "≥ ", "", "≥ ", "≤ ", "≤ "] : rest.map(() => "");
+    cells.push(element("td", {}, t.unfinished));
+    cells.push(...rest.map((value, i) => element("td", {}, (value === null ? "" : bounds[i]) + figure(value))));
     return element("tr", {}, name, ...cells);
   });
   table(at("schedulers"), head, rows);

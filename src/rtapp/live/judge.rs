@@ -215,7 +215,24 @@ pub fn segments(
             });
         }
     }
+    one_at_a_time(&mut segments);
     segments
+}
+
+/// A CPU runs one task at a time: where two stretches on it overlap, the one that began
+/// later counts from where the other ended, so that no core is busier than it can be.
+fn one_at_a_time(segments: &mut Vec<Segment>) {
+    let mut order: Vec<usize> = (0..segments.len()).collect();
+    order.sort_by_key(|&i| (segments[i].core, segments[i].start));
+    let mut until: Option<(u32, Ns)> = None;
+    for i in order {
+        let segment = &mut segments[i];
+        let taken = until.filter(|(core, _)| *core == segment.core);
+        segment.start = segment.start.max(taken.map_or(0, |(_, end)| end));
+        let end = segment.end.max(segment.start);
+        until = Some((segment.core, end));
+    }
+    segments.retain(|segment| segment.start < segment.end);
 }
 
 #[cfg(test)]
@@ -321,5 +338,36 @@ mod tests {
             .map(|s| (s.core, s.index, s.start))
             .collect();
         assert_eq!(told, [(0, 0, 10_000 * US), (0, 1, 130_000 * US)]);
+    }
+
+    #[test]
+    fn a_core_is_never_busier_than_it_can_be() {
+        let text = REGULAR.replace("\"loop\"", "\"instance\": 3, \"loop\"");
+        let (workload, converted) = workload(&text);
+        let logs: Vec<Option<Log>> = (0..3)
+            .map(|_| log((0..2).map(|k| row(k, 100_000, 50_000)).collect()))
+            .collect();
+        let judged = judge(&workload, &converted, &logs, LEAD).unwrap();
+        // All three from the very beginning, on one CPU.
+        let stretch = |tid: u32, to_us: u64| Record {
+            kind: Kind::Stretch,
+            tid,
+            tgid: 70,
+            cpu: 1,
+            comm: "a".into(),
+            release_ns: (ZERO + LEAD) * US,
+            end_ns: (ZERO + LEAD + to_us) * US,
+            run_ns: 0,
+            jobs: 0,
+        };
+        let stretches = [
+            stretch(77, 700_000),
+            stretch(78, 900_000),
+            stretch(79, 800_000),
+        ];
+        let tids = [77, 78, 79];
+        let segments = segments(&workload, &converted, &judged, &stretches, &tids, &[1]);
+        let busy: Ns = segments.iter().map(|s| s.end - s.start).sum();
+        assert_eq!(busy, 900_000 * US);
     }
 }

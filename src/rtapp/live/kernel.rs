@@ -13,6 +13,12 @@ pub fn release() -> String {
     read(Path::new("/proc/sys/kernel/osrelease")).unwrap_or_else(|| "unknown".into())
 }
 
+/// Whether some CPU runs without ticks while one task has it for itself.
+pub fn has_cpus_without_ticks() -> bool {
+    let cpus = read(Path::new("/sys/devices/system/cpu/nohz_full"));
+    cpus.is_some_and(|cpus| !cpus.is_empty() && cpus != "(null)")
+}
+
 fn read(path: &Path) -> Option<String> {
     let text = fs::read(path).ok()?;
     Some(String::from_utf8_lossy(&text).trim().to_owned())

@@ -318,3 +318,34 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_misspelt_key_is_refused_with_its_place_and_what_was_meant() {
+    for (text, slip, right) in [
+        (
+            r#""run": 5, "timr": {"ref": "a", "period": 20}"#,
+            "timr",
+            "timer",
+        ),
+        (
+            r#""run": 5, "timer": {"ref": "a", "perod": 20}"#,
+            "perod",
+            "period",
+        ),
+        (r#""run": 5, "lop": 3"#, "lop", "loop"),
+        (
+            r#""phases": {"p": {"run": 5, "slep": 10}}"#,
+            "slep",
+            "sleep",
+        ),
+    ] {
+        let text = format!(r#"{{"tasks": {{"t": {{ {text} }} }} }}"#);
+        let column = text.find(&format!("{slip:?}")).unwrap() + 1;
+        let expected =
+            format!("1:{column}: rt-app knows no {slip:?} here; did you mean {right:?}?");
+        let said = fault(&text);
+        assert!(said.starts_with(&expected), "{said}");
+    }
+    let said = fault(r#"{"global": {"duraton": 3}, "tasks": {"t": {"run": 5}}}"#);
+    assert!(said.contains("did you mean \"duration\"?"), "{said}");
+}

@@ -45,6 +45,11 @@ pub struct Tally {
     pub critical_judged: u64,
     pub critical_met: u64,
     pub completed: u64,
+    /// Judged jobs that were aborted, or not done when the run ended.
+    pub unfinished: u64,
+    /// Of those, jobs that would have gone on: they count in `response_sum` with the time
+    /// that they had waited by then, or whoever starves its tasks would respond best.
+    pub waiting: u64,
     pub response_sum: u128,
     /// Finish less deadline of judged jobs; for a job that was aborted or never
     /// finished, the end of its life less its deadline (a lower bound).
@@ -78,6 +83,13 @@ impl Tally {
         if critical {
             self.critical_judged += 1;
             self.critical_met += u64::from(met);
+        }
+        if job.finish.is_none() {
+            self.unfinished += 1;
+        }
+        if job.fate == Fate::Unfinished {
+            self.waiting += 1;
+            self.response_sum += u128::from(end.saturating_sub(job.release));
         }
         self.lateness.push(end as i64 - job.deadline as i64);
         if keep {

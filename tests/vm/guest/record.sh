@@ -1,44 +1,65 @@
 #!/bin/bash
-# replay --record: what ran, with the utilisation that the kernel counted, under any
+# replay --record: what ran, with the CPU time that the kernel counted, under any
 # scheduler; written whole or not at all.
 . "$(dirname "$0")/lib.sh"
 
-# used NAME: seconds on a CPU of a task of the recording, as it was replayed.
-used() {
-    awk -v seconds="$seconds" -v name="\"name\": \"$1\"" '/"cpus_used"/ { used = $2 } index($0, name) { print used * seconds; exit }' /tmp/replayed.json
-}
+CPUS=$(nproc)
 replayed() { scx_temponet replay "$1" --policy edf --json >/tmp/replayed.json 2>/dev/null || fail "$1 cannot be replayed"; }
-# Seconds on a CPU by the kernel's own count, in ticks of 10 ms.
-counted() { sed 's/.*) //' "/proc/$1/stat" | awk '{ print ($12 + $13) / 100 }'; }
-minus() { awk -v a="$1" -v b="$2" -v more="${3:-0}" 'BEGIN { print a - b + more }'; }
+# measured NAME SECONDS: seconds on a CPU of a task of the recording, or of all.
+measured() {
+    tr '{' '\n' </tmp/said | awk -v name="\"name\":\"$1\"" -v seconds="$2" -F '[:,]' '
+        /cpus_used/ && (name ~ /"all"/ || index($0, name)) { used += $2 }
+        END { print used * seconds }'
+}
+# Seconds on a CPU by the kernel's own count.
+counted() { awk '{ printf "%.6f", $1 / 1e9 }' "/proc/$1/schedstat"; }
+# between A B PERCENT: B - A, so much more or less, and the ticks that the counts are behind.
+between() { awk -v a="$1" -v b="$2" -v percent="$3" 'BEGIN { print (b - a) * (1 + percent / 100) + (percent < 0 ? -0.02 : 0.02) }'; }
 
-start_scheduler
+# A hog, one that sleeps in between, and many that come and go: every one of those is
+# new to the recorder.
 bash -c 'while :; do :; done' &
 hog=$!
-bash -c 'while :; do sleep 0.05; for ((i = 0; i < 300; i++)); do :; done; done' &
+bash -c 'while :; do sleep 0.05; for ((i = 0; i < 3000; i++)); do :; done; done' &
+part=$!
 sleep 1
-# The recording lies between two that the kernel counted, whatever holds the guest up.
-outer=$(counted $hog)
-scx_temponet replay --record 4 --json /tmp/recording.json >/tmp/said 2>/tmp/progress &
-recorder=$!
-wait_for 30 grep -q 'recording for 4.0 s' /tmp/progress || fail "no recording began"
-inner=$(counted $hog)
-sleep 2
-inner=$(minus "$(counted $hog)" "$inner" -0.02)
-[[ -e /tmp/said && ! -s /tmp/said ]] || fail "the recording ended before its time"
-wait $recorder || fail "recording failed"
-outer=$(minus "$(counted $hog)" "$outer" 0.02)
-assert_match "$(cat /tmp/said)" 'under temponet' "the scheduler in the recording"
-seconds=$(grep -o '"horizon_ms":[0-9.]*' /tmp/said | awk -F: '{ print $2 / 1000 }')
-replayed /tmp/recording.json
-assert_ge "$(used bash-$hog)" "$inner" "seconds on a CPU of the hog, where the kernel counted $inner in less time"
-assert_le "$(used bash-$hog)" "$outer" "seconds on a CPU of the hog, where the kernel counted $outer in more time"
+
+# recorded_under WHOM: the recording lies between two that the kernel counted, whatever
+# holds the guest up.
+recorded_under() {
+    local recorder seconds task least most pids=("$hog" "$part")
+    local -A first begun ending last
+    for task in "${pids[@]}"; do first[$task]=$(counted "$task"); done
+    scx_temponet replay --record 4 --json /tmp/recording.json >/tmp/said 2>/tmp/progress &
+    recorder=$!
+    wait_for 180 grep -q "recording for 4.0 s" /tmp/progress || fail "under $1: no recording began: $(tail -n 1 /tmp/progress)"
+    for task in "${pids[@]}"; do begun[$task]=$(counted "$task"); done
+    sleep 2
+    for task in "${pids[@]}"; do ending[$task]=$(counted "$task"); done
+    [[ -e /tmp/said && ! -s /tmp/said ]] || fail "the recording ended before its time"
+    wait $recorder || fail "recording failed: $(tail -n 1 /tmp/progress)"
+    for task in "${pids[@]}"; do last[$task]=$(counted "$task"); done
+    assert_match "$(cat /tmp/said)" "under $1" "the scheduler in the recording"
+    seconds=$(grep -o '"horizon_ms":[0-9.]*' /tmp/said | awk -F: '{ print $2 / 1000 }')
+    assert_le "$(measured all "$seconds")" "$(awk -v s="$seconds" -v n="$CPUS" 'BEGIN { print s * n * 1.001 + 0.001 }')" "under $1: seconds on $CPUS CPUs in $seconds s"
+    for task in "${pids[@]}"; do
+        least=$(between "${begun[$task]}" "${ending[$task]}" -2)
+        most=$(between "${first[$task]}" "${last[$task]}" 2)
+        assert_ge "$(measured "bash-$task" "$seconds")" "$least" "under $1: seconds on a CPU of $task, of $seconds"
+        assert_le "$(measured "bash-$task" "$seconds")" "$most" "under $1: seconds on a CPU of $task, of $seconds"
+    done
+    replayed /tmp/recording.json
+}
+
+recorded_under "the kernel.s own scheduler"
+start_scheduler
+recorded_under temponet
 stop_scheduler
 
 # Ctrl-C keeps what there is, and the file says so.
 scx_temponet replay --record 600 /tmp/early.json >/tmp/said 2>&1 &
 recorder=$!
-wait_for 30 grep -q "recording for" /tmp/said || fail "no recording began"
+wait_for 180 grep -q "recording for" /tmp/said || fail "no recording began"
 sleep 1
 kill -INT $recorder
 status=0
