@@ -190,7 +190,7 @@ fn some_task(rng: &mut Rng, machine: &Machine, leaves: &[usize]) -> Task {
         period_us,
         work_us,
         declared: kind == Kind::Periodic && rng.chance(50),
-        background: rng.chance(15),
+        background: rng.chance(if kind == Kind::Napper { 50 } else { 15 }),
     }
 }
 
