@@ -17,7 +17,7 @@ fn service(limits: Limits) -> Service {
     let dir = tempfile::tempdir().unwrap();
     let socket = dir.path().join("hint.sock");
     let server = HintServer::start(&socket, limits).unwrap();
-    server.attach(Arc::new(MemoryStore::default())).unwrap();
+    server.attach(Arc::new(MemoryStore::default()));
     Service {
         server,
         socket,
