@@ -7,6 +7,11 @@
 #ifndef __TEMPONET_AHEAD_BPF_H
 #define __TEMPONET_AHEAD_BPF_H
 
+#include "queue.bpf.h"
+#include "requeue.bpf.h"
+#include "state.bpf.h"
+#include "tier.bpf.h"
+
 /* How many such tasks are moved at once. */
 #define AHEAD_MAX 4
 

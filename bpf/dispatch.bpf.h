@@ -5,30 +5,21 @@
 #ifndef __TEMPONET_DISPATCH_BPF_H
 #define __TEMPONET_DISPATCH_BPF_H
 
-/* Give up jobs that cannot all be on time, @prev among them if it runs one. */
-static void shed(s32 cpu, u32 dom, struct task_ctx *prev, u64 now)
-{
-	u64 left = prev ? remaining(prev) : 0, deadline = prev ? hopeless_at(prev) : 0;
-	u64 cost = prev ? job_cost(prev) : 0;
-	int i;
-
-	bpf_for(i, 0, SHED_MAX) {
-		int shed = shed_load(dom, nr_servers(dom), left, deadline, now) ?:
-				   shed_load(cpu_lane(cpu), 1, left, deadline, now);
-
-		if (shed == SHED_NONE)
-			break;
-		if (shed == SHED_PREV) {
-			left = 0;
-			cost = 0;
-			if (prev)
-				prev->dropped = true;
-		}
-	}
-	if ((shed_dearest(dom, cost, now) ?: shed_dearest(cpu_lane(cpu), cost, now)) == SHED_PREV &&
-	    prev)
-		prev->dropped = true;
-}
+#include "agent.bpf.h"
+#include "ahead.bpf.h"
+#include "bound.bpf.h"
+#include "fair.bpf.h"
+#include "follow.bpf.h"
+#include "job.bpf.h"
+#include "placement.bpf.h"
+#include "pressure.bpf.h"
+#include "queue.bpf.h"
+#include "serve.bpf.h"
+#include "shed.bpf.h"
+#include "state.bpf.h"
+#include "take.bpf.h"
+#include "tell.bpf.h"
+#include "tier.bpf.h"
 
 /* A job runs while others wait in this lane that compete with it. */
 static void note_contended(u32 lane_id, u64 now)

@@ -6,6 +6,12 @@
 #ifndef __TEMPONET_DUMP_BPF_H
 #define __TEMPONET_DUMP_BPF_H
 
+#include "agent.bpf.h"
+#include "board.bpf.h"
+#include "load.bpf.h"
+#include "queue.bpf.h"
+#include "state.bpf.h"
+
 /* How far @at lies in the future, in us. */
 static s64 us_until(u64 at, u64 now)
 {

@@ -9,6 +9,9 @@
 #ifndef __TEMPONET_LOAD_BPF_H
 #define __TEMPONET_LOAD_BPF_H
 
+#include "pressure.bpf.h"
+#include "state.bpf.h"
+
 /* Of a CPU; the rest is for what switching costs. */
 #define LOAD_ONE (1ULL << 20)
 #define LOAD_FITS (LOAD_ONE / 10 * 9)

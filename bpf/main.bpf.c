@@ -45,24 +45,29 @@ char _license[] SEC("license") = "GPL";
 
 UEI_DEFINE(uei);
 
-#include "state.bpf.h"
-#include "pressure.bpf.h"
-#include "rcu.bpf.h"
+#include "agent.bpf.h"
+#include "ahead.bpf.h"
+#include "board.bpf.h"
+#include "bound.bpf.h"
+#include "cgroup.bpf.h"
+#include "dispatch.bpf.h"
+#include "dump.bpf.h"
+#include "enqueue.bpf.h"
+#include "fair.bpf.h"
+#include "follow.bpf.h"
+#include "job.bpf.h"
 #include "load.bpf.h"
 #include "params.bpf.h"
-#include "board.bpf.h"
-#include "job.bpf.h"
-#include "tell.bpf.h"
-#include "cgroup.bpf.h"
-#include "queue.bpf.h"
 #include "placement.bpf.h"
-#include "ahead.bpf.h"
-#include "bound.bpf.h"
-#include "follow.bpf.h"
 #include "preempt.bpf.h"
-#include "dispatch.bpf.h"
-#include "enqueue.bpf.h"
-#include "dump.bpf.h"
+#include "pressure.bpf.h"
+#include "queue.bpf.h"
+#include "rcu.bpf.h"
+#include "slack.bpf.h"
+#include "state.bpf.h"
+#include "stuck.bpf.h"
+#include "tell.bpf.h"
+#include "tier.bpf.h"
 
 static void show(s32 cpu, const struct task_struct *p, const struct task_ctx *tctx)
 {
@@ -93,16 +98,7 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 	cpuc->brief = brief(tctx);
 	cpuc->brief_next = false;
 	cpuc->spoken_for = false;
-	if (is_agent(p)) {
-		agent_yielded = false;
-		agent_waits_in = 0;
-		if (tctx->cut_in) {
-			agent_on = cpu + 1;
-			/* One that came just before this had nobody to push aside yet. */
-			if (agent_yields(now) && (brief_first(dom_of(cpu)) || brief_first(cpu_lane(cpu))))
-				scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
-		}
-	}
+	note_agent_running(p, tctx, cpu, now);
 	stats = class_stats(tier);
 	stats->runs++;
 	show(cpu, p, tctx);
@@ -224,7 +220,7 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 	if (tctx->cut_in && !agent_spent) {
 		/* One that was to push it aside may have been kept. */
 		cpuc->urgency = URGENCY_NEVER;
-		if (agent_yields(now) && (brief_first(dom) || brief_first(cpu_lane(cpu))))
+		if (agent_must_yield(cpu, dom, now))
 			end_slice(p, TN_RESCHED_AGENT);
 		return;
 	}
@@ -253,8 +249,7 @@ void BPF_STRUCT_OPS(temponet_stopping, struct task_struct *p, bool runnable)
 		return;
 	account(p, tctx);
 	tctx->on_cpu = false;
-	if (is_agent(p))
-		agent_on = 0;
+	note_agent_stopped(p);
 	tctx->cut_in = false;
 	note_reader(p, tctx, runnable);
 	if (runnable) {
@@ -369,10 +364,7 @@ void BPF_STRUCT_OPS(temponet_disable, struct task_struct *p)
 	unweigh_hog(p, tctx);
 	claim_load(p, tctx, false);
 	tctx->params_at = 0;
-	if (is_agent(p)) {
-		agent_yielded = false;
-		agent_waits_in = 0;
-	}
+	note_agent_left(p);
 	note_unstuck(tctx);
 	tctx->queued_at = 0;
 	tell_change(p, tctx, tctx->cpu, TN_REC_EXITED, scx_bpf_now());

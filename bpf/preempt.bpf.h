@@ -5,6 +5,10 @@
 #ifndef __TEMPONET_PREEMPT_BPF_H
 #define __TEMPONET_PREEMPT_BPF_H
 
+#include "agent.bpf.h"
+#include "queue.bpf.h"
+#include "state.bpf.h"
+
 /* How many CPUs an inferred job looks at; a declared one looks at all. */
 #define INFERRED_SCAN 8
 
@@ -43,34 +47,6 @@ static s32 scan_for_victim(const struct task_struct *p, u32 start, u32 len, u64 
 		}
 	}
 	return victim;
-}
-
-/* Is there a declared job in a lane for @cpu, and before @urg? */
-static bool declared_before(u32 lane_id, s32 cpu, u64 urg)
-{
-	u64 key;
-
-	if (!lane_len(lane(lane_id), TN_DECLARED))
-		return false;
-	key = head_key(queue_id(lane_id, TN_DECLARED), cpu);
-	return key != NO_KEY && urgency(TN_DECLARED, key) < urg;
-}
-
-static bool outranked_by_declared(s32 cpu, u32 dom, u64 urg)
-{
-	return declared_before(dom, cpu, urg) || declared_before(cpu_lane(cpu), cpu, urg);
-}
-
-/* Where the agent lets a brief job pass, if that is what would run there next. */
-static s32 agent_for_brief(struct task_struct *p, u64 urg, u64 now)
-{
-	s32 cpu = (s32)agent_on - 1;
-	struct task_ctx *tctx;
-
-	if (cpu < 0 || !agent_yields(now) || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
-		return -1;
-	tctx = task_ctx(p);
-	return tctx && brief(tctx) && !outranked_by_declared(cpu, dom_of(cpu), urg) ? cpu : -1;
 }
 
 static __always_inline s32 find_victim(struct task_struct *p, s32 cpu, u32 tier, u64 urg, bool sync,
@@ -117,19 +93,6 @@ static s32 least_urgent_cpu(const struct task_struct *p, s32 cpu)
 		return cpu;
 	victim = scan_for_victim(p, dom_start[dom], dom_len[dom], &worst);
 	return victim >= 0 ? victim : cpu;
-}
-
-/* Does anything wait that @cpu should run instead of what has urgency @urg? */
-static bool outranked(s32 cpu, u32 dom, u64 urg)
-{
-	struct lane *shared = lane(dom), *own = lane(cpu_lane(cpu));
-	u32 tier = urgency_tier(urg);
-
-	if (tier > TN_INFERRED && (lane_len(shared, TN_INFERRED) | lane_len(own, TN_INFERRED)))
-		return true;
-	if (tier > TN_LATE && (lane_len(shared, TN_LATE) | lane_len(own, TN_LATE)))
-		return true;
-	return outranked_by_declared(cpu, dom, urg);
 }
 
 /*

@@ -5,6 +5,9 @@
 #ifndef __TEMPONET_STATE_BPF_H
 #define __TEMPONET_STATE_BPF_H
 
+#include <scx/common.bpf.h>
+#include "intf.h"
+
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 

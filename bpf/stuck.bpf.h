@@ -11,6 +11,9 @@
 #ifndef __TEMPONET_STUCK_BPF_H
 #define __TEMPONET_STUCK_BPF_H
 
+#include "slack.bpf.h"
+#include "state.bpf.h"
+
 #define TASK_UNINTERRUPTIBLE 0x0002
 /* What waits for work, not for anybody. */
 #define TASK_NOLOAD 0x0400

@@ -6,6 +6,12 @@
 #ifndef __TEMPONET_TELL_BPF_H
 #define __TEMPONET_TELL_BPF_H
 
+#include "board.bpf.h"
+#include "load.bpf.h"
+#include "queue.bpf.h"
+#include "slack.bpf.h"
+#include "state.bpf.h"
+
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, TN_RING_BYTES);
@@ -147,6 +153,36 @@ static __always_inline void tell_end(struct task_struct *p, struct task_ctx *tct
 	if (bell)
 		bell_owed_at = 0;
 	tell(p, tctx, tctx->cpu, 0, bell, now);
+}
+
+/*
+ * A declared job found no idle CPU. Where it pushes nobody but a hog aside, or all are on
+ * time anyway, there is nothing to decide, and to wake the agent would only delay the job.
+ */
+static __always_inline void note_release(struct task_struct *p, struct task_ctx *tctx, u32 queue,
+					 s32 cpu, s32 victim, u64 now)
+{
+	u32 aside = victim >= 0 ? urgency_tier(cpu_ctx(victim)->urgency) : TN_DECLARED;
+	bool news;
+
+	if (!agent_wanted())
+		return;
+	/* What was running and makes room is not news; for a brief job it soon runs again. */
+	news = tctx->told_job != tctx->job;
+	if (!news && cpu_ctx(bpf_get_smp_processor_id())->brief_next)
+		return;
+	if (news) {
+		u32 lane_id = bounded(queue / TN_NR_TIERS, NR_LANES);
+
+		tctx->told_job = tctx->job;
+		lane_released[lane_id] = now;
+		if (brief(tctx))
+			lane_brief[lane_id] = true;
+	}
+	if (aside == TN_INFERRED || aside > TN_LATE || at_ease(cpu, now))
+		tell_change(p, tctx, cpu, TN_REC_RUNNABLE, now);
+	else
+		tell_contention(p, tctx, cpu, news, now);
 }
 
 /* The kernel's truth about all of them, for an agent that lost the thread. */

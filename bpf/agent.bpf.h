@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The agent as a task: which thread it is, and what it may do that others may not.
+ */
+#ifndef __TEMPONET_AGENT_BPF_H
+#define __TEMPONET_AGENT_BPF_H
+
+#include "board.bpf.h"
+#include "queue.bpf.h"
+#include "slack.bpf.h"
+#include "state.bpf.h"
+
+/* The agent's thread that decides, by the numbers of the machine's own pid namespace. */
+u32 agent_tid;
+u32 agent_tgid;
+/* What it may use before it is a task like others, per mille of a CPU. */
+const volatile u64 agent_permille = 100;
+
+/*
+ * The agent does not wait behind the work it schedules, as long as it is short: a
+ * bucket of CPU time that fills at its share and holds a second's worth. Beyond it
+ * the agent is a task like others until the bucket is half full, or an agent gone wild
+ * would have a little of everything.
+ */
+static u64 agent_credit_ns = 100 * TN_MSEC;
+static u64 agent_credit_at;
+static bool agent_spent;
+/* The lane it waits in like others, plus one. */
+static u32 agent_waits_in;
+/* It waits there only until brief jobs have passed. */
+static bool agent_yielded;
+/* When it was woken up last, and the CPU that it cut in on, plus one. */
+static u64 agent_woken_at;
+static u32 agent_on;
+
+/* The one of its threads that decides; the others wait like everybody. */
+static bool is_agent(const struct task_struct *p)
+{
+	return agent_tid && (u32)p->pid == agent_tid && (u32)p->tgid == agent_tgid;
+}
+
+/* The agent runs this on the thread that decides. In a pid namespace it does not know the
+ * numbers that we see it under. */
+SEC("syscall")
+int introduce_agent(void *ctx)
+{
+	u64 id = bpf_get_current_pid_tgid();
+
+	agent_tgid = id >> 32;
+	agent_tid = id;
+	return 0;
+}
+
+static u64 agent_credit_most(void)
+{
+	return MAX(agent_permille * TN_MSEC, 10 * TN_MSEC);
+}
+
+static u64 agent_credit(u64 now)
+{
+	u64 gained = MIN(since(now, agent_credit_at), 10000 * (u64)TN_MSEC) * agent_permille / 1000;
+
+	return MIN(agent_credit_ns + gained, agent_credit_most());
+}
+
+static bool agent_may_cut_in(u64 now)
+{
+	agent_credit_ns = agent_credit(now);
+	agent_credit_at = now;
+	if (agent_spent && agent_credit_ns < agent_credit_most() / 2)
+		return false;
+	agent_spent = !agent_credit_ns;
+	return !agent_spent;
+}
+
+static void charge_agent(u64 ran)
+{
+	agent_credit_ns -= MIN(ran, agent_credit_ns);
+	if (!agent_credit_ns)
+		agent_spent = true;
+}
+
+static bool agent_yields(u64 now)
+{
+	return since(now, agent_woken_at) < TN_AGENT_YIELDS;
+}
+
+/* Would a brief job be the next on @cpu, for which the agent has to make room? */
+static bool agent_must_yield(s32 cpu, u32 dom, u64 now)
+{
+	return agent_yields(now) && (brief_first(dom) || brief_first(cpu_lane(cpu)));
+}
+
+/* Where the agent lets a brief job pass, if that is what would run there next. */
+static s32 agent_for_brief(struct task_struct *p, u64 urg, u64 now)
+{
+	s32 cpu = (s32)agent_on - 1;
+	struct task_ctx *tctx;
+
+	if (cpu < 0 || !agent_yields(now) || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+		return -1;
+	tctx = task_ctx(p);
+	return tctx && brief(tctx) && !outranked_by_declared(cpu, dom_of(cpu), urg) ? cpu : -1;
+}
+
+/*
+ * It waits behind what it schedules, and has the credit again that it had spent. Left there
+ * it would be silent for seconds: those it had given up come back, and everybody is late.
+ */
+static bool agent_due(s32 cpu, u32 dom, u64 now)
+{
+	u32 at = agent_waits_in;
+
+	return at && !agent_yielded && (at == dom + 1 || at == cpu_lane(cpu) + 1) &&
+	       agent_credit(now) >= agent_credit_most() / 2;
+}
+
+/* It lets brief jobs pass. Is it the turn of @cpu to go on with it, after what that runs? */
+static bool yielded_due(s32 cpu, u32 dom, bool runs_brief, u64 now)
+{
+	u32 at = agent_waits_in;
+
+	return agent_yielded && (at == dom + 1 || at == cpu_lane(cpu) + 1) &&
+	       !(agent_yields(now) && (runs_brief || brief_first(dom) || brief_first(cpu_lane(cpu))));
+}
+
+/* What follows is called where every task passes, and does something for the agent only. */
+
+static void note_agent_woken(u64 now)
+{
+	agent_woken_at = now;
+}
+
+static void note_agent_queued(const struct task_struct *p, u32 lane_id)
+{
+	if (is_agent(p))
+		agent_waits_in = lane_id + 1;
+}
+
+static __always_inline void note_agent_running(const struct task_struct *p, const struct task_ctx *tctx, s32 cpu,
+			       u64 now)
+{
+	if (is_agent(p)) {
+		agent_yielded = false;
+		agent_waits_in = 0;
+		if (tctx->cut_in) {
+			agent_on = cpu + 1;
+			/* One that came just before this had nobody to push aside yet. */
+			if (agent_yields(now) && (brief_first(dom_of(cpu)) || brief_first(cpu_lane(cpu))))
+				scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+		}
+	}
+}
+
+static void note_agent_stopped(const struct task_struct *p)
+{
+	if (is_agent(p))
+		agent_on = 0;
+}
+
+static void note_agent_left(const struct task_struct *p)
+{
+	if (is_agent(p)) {
+		agent_yielded = false;
+		agent_waits_in = 0;
+	}
+}
+
+/* Puts the agent onto @cpu past the queues, unless a brief job is in the way. */
+static __always_inline bool agent_cuts_in(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq_flags,
+			  u64 now)
+{
+	/* It pushes others aside when it wakes up. When a kernel thread pushed
+	 * it aside it is next; if it pushed then, it would push itself. */
+	bool wakes = enq_flags & SCX_ENQ_WAKEUP;
+	u64 how = wakes ? SCX_ENQ_PREEMPT : SCX_ENQ_HEAD;
+
+	/* Among the declared nobody would look for it. */
+	agent_yielded = agent_yields(now) && tctx->run_tier != TN_DECLARED &&
+			((wakes && cpu_ctx(cpu)->brief) || cpu_ctx(cpu)->brief_next ||
+			 brief_first(dom_of(cpu)) || brief_first(cpu_lane(cpu)));
+	if (agent_yielded)
+		return false;
+	this_stats()->dispatches[TN_SRC_SELF]++;
+	tctx->cut_in = true;
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, TN_SLICE_JOB, enq_flags | how);
+	return true;
+}
+
+#endif /* __TEMPONET_AGENT_BPF_H */
