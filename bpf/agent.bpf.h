@@ -26,12 +26,12 @@ static u64 agent_credit_ns = 100 * TN_MSEC;
 static u64 agent_credit_at;
 static bool agent_spent;
 /* The lane it waits in like others, plus one. */
-static u32 agent_waits_in;
-/* It waits there only until brief jobs have passed. */
+static u32 agent_lane;
+/* It waits there only until short jobs have passed. */
 static bool agent_yielded;
 /* When it was woken up last, and the CPU that it cut in on, plus one. */
 static u64 agent_woken_at;
-static u32 agent_on;
+static u32 agent_cpu;
 
 /* The one of its threads that decides; the others wait like everybody. */
 static bool is_agent(const struct task_struct *p)
@@ -51,7 +51,7 @@ int introduce_agent(void *ctx)
 	return 0;
 }
 
-static u64 agent_credit_most(void)
+static u64 agent_credit_max(void)
 {
 	return MAX(agent_permille * TN_MSEC, 10 * TN_MSEC);
 }
@@ -60,14 +60,14 @@ static u64 agent_credit(u64 now)
 {
 	u64 gained = MIN(since(now, agent_credit_at), 10000 * (u64)TN_MSEC) * agent_permille / 1000;
 
-	return MIN(agent_credit_ns + gained, agent_credit_most());
+	return MIN(agent_credit_ns + gained, agent_credit_max());
 }
 
-static bool agent_may_cut_in(u64 now)
+static bool agent_may_bypass(u64 now)
 {
 	agent_credit_ns = agent_credit(now);
 	agent_credit_at = now;
-	if (agent_spent && agent_credit_ns < agent_credit_most() / 2)
+	if (agent_spent && agent_credit_ns < agent_credit_max() / 2)
 		return false;
 	agent_spent = !agent_credit_ns;
 	return !agent_spent;
@@ -85,22 +85,22 @@ static bool agent_yields(u64 now)
 	return since(now, agent_woken_at) < TN_AGENT_YIELDS;
 }
 
-/* Would a brief job be the next on @cpu, for which the agent has to make room? */
+/* Would a short job be the next on @cpu, for which the agent has to make room? */
 static bool agent_must_yield(s32 cpu, u32 dom, u64 now)
 {
-	return agent_yields(now) && (brief_first(dom) || brief_first(cpu_lane(cpu)));
+	return agent_yields(now) && (short_job_first(dom) || short_job_first(cpu_lane(cpu)));
 }
 
-/* Where the agent lets a brief job pass, if that is what would run there next. */
-static s32 agent_for_brief(struct task_struct *p, u64 urg, u64 now)
+/* Where the agent lets a short job pass, if that is what would run there next. */
+static s32 agent_cpu_for_short_job(struct task_struct *p, u64 urg, u64 now)
 {
-	s32 cpu = (s32)agent_on - 1;
+	s32 cpu = (s32)agent_cpu - 1;
 	struct task_ctx *tctx;
 
 	if (cpu < 0 || !agent_yields(now) || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 		return -1;
 	tctx = task_ctx(p);
-	return tctx && brief(tctx) && !outranked_by_declared(cpu, dom_of(cpu), urg) ? cpu : -1;
+	return tctx && short_job(tctx) && !outranked_by_declared(cpu, dom_of(cpu), urg) ? cpu : -1;
 }
 
 /*
@@ -109,19 +109,19 @@ static s32 agent_for_brief(struct task_struct *p, u64 urg, u64 now)
  */
 static bool agent_due(s32 cpu, u32 dom, u64 now)
 {
-	u32 at = agent_waits_in;
+	u32 at = agent_lane;
 
 	return at && !agent_yielded && (at == dom + 1 || at == cpu_lane(cpu) + 1) &&
-	       agent_credit(now) >= agent_credit_most() / 2;
+	       agent_credit(now) >= agent_credit_max() / 2;
 }
 
-/* It lets brief jobs pass. Is it the turn of @cpu to go on with it, after what that runs? */
-static bool yielded_due(s32 cpu, u32 dom, bool runs_brief, u64 now)
+/* It lets short jobs pass. Is it the turn of @cpu to go on with it, after what that runs? */
+static bool yielded_due(s32 cpu, u32 dom, bool runs_short_job, u64 now)
 {
-	u32 at = agent_waits_in;
+	u32 at = agent_lane;
 
 	return agent_yielded && (at == dom + 1 || at == cpu_lane(cpu) + 1) &&
-	       !(agent_yields(now) && (runs_brief || brief_first(dom) || brief_first(cpu_lane(cpu))));
+	       !(agent_yields(now) && (runs_short_job || short_job_first(dom) || short_job_first(cpu_lane(cpu))));
 }
 
 /* What follows is called where every task passes, and does something for the agent only. */
@@ -134,7 +134,7 @@ static void note_agent_woken(u64 now)
 static void note_agent_queued(const struct task_struct *p, u32 lane_id)
 {
 	if (is_agent(p))
-		agent_waits_in = lane_id + 1;
+		agent_lane = lane_id + 1;
 }
 
 static __always_inline void note_agent_running(const struct task_struct *p, const struct task_ctx *tctx, s32 cpu,
@@ -142,11 +142,11 @@ static __always_inline void note_agent_running(const struct task_struct *p, cons
 {
 	if (is_agent(p)) {
 		agent_yielded = false;
-		agent_waits_in = 0;
-		if (tctx->cut_in) {
-			agent_on = cpu + 1;
+		agent_lane = 0;
+		if (tctx->bypass_queue) {
+			agent_cpu = cpu + 1;
 			/* One that came just before this had nobody to push aside yet. */
-			if (agent_yields(now) && (brief_first(dom_of(cpu)) || brief_first(cpu_lane(cpu))))
+			if (agent_yields(now) && (short_job_first(dom_of(cpu)) || short_job_first(cpu_lane(cpu))))
 				scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 		}
 	}
@@ -155,19 +155,19 @@ static __always_inline void note_agent_running(const struct task_struct *p, cons
 static void note_agent_stopped(const struct task_struct *p)
 {
 	if (is_agent(p))
-		agent_on = 0;
+		agent_cpu = 0;
 }
 
 static void note_agent_left(const struct task_struct *p)
 {
 	if (is_agent(p)) {
 		agent_yielded = false;
-		agent_waits_in = 0;
+		agent_lane = 0;
 	}
 }
 
-/* Puts the agent onto @cpu past the queues, unless a brief job is in the way. */
-static __always_inline bool agent_cuts_in(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq_flags,
+/* Puts the agent onto @cpu past the queues, unless a short job is in the way. */
+static __always_inline bool agent_bypass_queue(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq_flags,
 			  u64 now)
 {
 	/* It pushes others aside when it wakes up. When a kernel thread pushed
@@ -177,12 +177,12 @@ static __always_inline bool agent_cuts_in(struct task_struct *p, struct task_ctx
 
 	/* Among the declared nobody would look for it. */
 	agent_yielded = agent_yields(now) && tctx->run_tier != TN_DECLARED &&
-			((wakes && cpu_ctx(cpu)->brief) || cpu_ctx(cpu)->brief_next ||
-			 brief_first(dom_of(cpu)) || brief_first(cpu_lane(cpu)));
+			((wakes && cpu_ctx(cpu)->runs_short_job) || cpu_ctx(cpu)->short_job_next ||
+			 short_job_first(dom_of(cpu)) || short_job_first(cpu_lane(cpu)));
 	if (agent_yielded)
 		return false;
 	this_stats()->dispatches[TN_SRC_SELF]++;
-	tctx->cut_in = true;
+	tctx->bypass_queue = true;
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, TN_SLICE_JOB, enq_flags | how);
 	return true;
 }

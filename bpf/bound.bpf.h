@@ -47,7 +47,7 @@ static bool take_due(u32 queue, s32 cpu, u64 now, u32 servers)
 	/* By virtual time hogs take turns. Jobs do not: after its turn the first of
 	 * them is still the first. */
 	if (queue % TN_NR_TIERS != TN_BACKGROUND)
-		return take_oldest(queue, cpu, now, WHOM_ANY);
+		return take_oldest(queue, cpu, now, FILTER_ANY);
 	return scx_bpf_dsq_move_to_local(queue, 0);
 }
 
@@ -55,7 +55,7 @@ static bool take_due(u32 queue, s32 cpu, u64 now, u32 servers)
  * The CPUs of another domain may be gone, or have better to do than to run a task that may use
  * this one too. One other domain at a time.
  */
-static bool patrol_abroad(s32 cpu, u32 dom, u64 now)
+static bool patrol_other_domain(s32 cpu, u32 dom, u64 now)
 {
 	u32 other = (dom + 1 + cpu_ctx(cpu)->patrol_dom++ % (nr_doms - 1)) % nr_doms;
 	u32 tier;
@@ -64,7 +64,7 @@ static bool patrol_abroad(s32 cpu, u32 dom, u64 now)
 		return false;
 	bpf_for(tier, 0, TN_NR_TIERS) {
 		if (queue_len(queue_id(other, tier)) &&
-		    take_oldest(queue_id(other, tier), cpu, now - TN_STARVE_BOUND / 2, WHOM_OWED)) {
+		    take_oldest(queue_id(other, tier), cpu, now - TN_STARVE_BOUND / 2, FILTER_UNFINISHED)) {
 			this_stats()->steals++;
 			return true;
 		}
@@ -86,14 +86,14 @@ static bool patrol(s32 cpu, u32 dom, u64 now)
 		return false;
 	cpuc->patrol_at = now + TN_SERVE_EVERY;
 	check_lanes(cpu, dom, now);
-	if (nr_doms > 1 && patrol_abroad(cpu, dom, now))
+	if (nr_doms > 1 && patrol_other_domain(cpu, dom, now))
 		return true;
 	bpf_for(i, 0, 2 * TN_NR_TIERS) {
 		u32 at = cpuc->patrol_next++, tier = at % TN_NR_TIERS;
 		u32 lane_id = at & TN_NR_TIERS ? dom : cpu_lane(cpu);
 		u64 patience = tier == TN_BACKGROUND ? TN_AGING : TN_STARVE_BOUND / 2;
 
-		if (take_oldest(queue_id(lane_id, tier), cpu, now - patience, WHOM_OWED)) {
+		if (take_oldest(queue_id(lane_id, tier), cpu, now - patience, FILTER_UNFINISHED)) {
 			u64 waits = waits_per_cpu(cpu, dom) + 1;
 
 			/* There may be more of them. */
@@ -118,13 +118,13 @@ static bool holder_due(const struct cpu_ctx *cpuc, u64 now)
 static bool take_holder(s32 cpu, u32 dom, u64 now)
 {
 	struct cpu_ctx *cpuc = cpu_ctx(cpu);
-	bool mates = cpuc->mates_first;
+	bool siblings = cpuc->siblings_first;
 
 	if (!holder_due(cpuc, now))
 		return false;
-	cpuc->mates_first = !mates;
-	if (take_lower(cpu, dom, now, mates ? WHOM_MATE : WHOM_KTHREAD) ||
-	    take_lower(cpu, dom, now, mates ? WHOM_KTHREAD : WHOM_MATE))
+	cpuc->siblings_first = !siblings;
+	if (take_lower(cpu, dom, now, siblings ? FILTER_SIBLING : FILTER_KTHREAD) ||
+	    take_lower(cpu, dom, now, siblings ? FILTER_KTHREAD : FILTER_SIBLING))
 		return true;
 	cpuc->holder_at = now + TN_HOLDER_EVERY;
 	return false;
@@ -196,8 +196,8 @@ __weak int serve_bound(s32 cpu, u32 dom, u64 now)
 	if (time_before(now, cpuc->bound_again))
 		return false;
 	/* Not twice in a row, or who is stuck again and again would have all turns. */
-	cpuc->helped = !cpuc->helped && take_holder(cpu, dom, now);
-	if (cpuc->helped || take_agent(cpu, dom, now) || patrol(cpu, dom, now))
+	cpuc->last_turn_holder = !cpuc->last_turn_holder && take_holder(cpu, dom, now);
+	if (cpuc->last_turn_holder || take_agent(cpu, dom, now) || patrol(cpu, dom, now))
 		cpuc->bound_turn = TURN_SINGLE;
 	else if (take_any_due(cpu, dom, now))
 		cpuc->bound_turn = TURN_QUEUE;
@@ -215,7 +215,7 @@ static void begin_turn(struct task_struct *p, struct task_ctx *tctx, s32 cpu)
 	bool crowd = waits_per_cpu(cpu, dom) > TN_BOUND_CROWD;
 	u64 slice = crowd ? TN_SLICE_BOUND_CROWD : TN_SLICE_BOUND;
 
-	owe_turn(tctx);
+	grant_turn(tctx);
 	cpuc->bound_turn = TURN_NONE;
 	cpuc->turn_until = scx_bpf_now() + slice;
 	cpuc->urgency = MIN(cpuc->urgency, URGENCY_TURN);

@@ -6,7 +6,7 @@
 #define __TEMPONET_DISPATCH_BPF_H
 
 #include "agent.bpf.h"
-#include "ahead.bpf.h"
+#include "throttle.bpf.h"
 #include "bound.bpf.h"
 #include "fair.bpf.h"
 #include "follow.bpf.h"
@@ -18,7 +18,7 @@
 #include "shed.bpf.h"
 #include "state.bpf.h"
 #include "take.bpf.h"
-#include "tell.bpf.h"
+#include "records.bpf.h"
 #include "tier.bpf.h"
 
 /* A job runs while others wait in this lane that compete with it. */
@@ -43,12 +43,12 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 	/* Going offline may fail half-way, and nobody says so. */
 	if (!is_online(cpu))
 		note_online(cpu);
-	if (lane_back_at[bounded(dom, NR_LANES)] || lane_back_at[bounded(cpu_lane(cpu), NR_LANES)]) {
+	if (lane_replenish_at[bounded(dom, NR_LANES)] || lane_replenish_at[bounded(cpu_lane(cpu), NR_LANES)]) {
 		now = scx_bpf_now();
-		if (back_due(dom, now))
-			bring_back(dom, cpu, now);
-		if (back_due(cpu_lane(cpu), now))
-			bring_back(cpu_lane(cpu), cpu, now);
+		if (replenish_due(dom, now))
+			replenish(dom, cpu, now);
+		if (replenish_due(cpu_lane(cpu), now))
+			replenish(cpu_lane(cpu), cpu, now);
 	}
 	declared = lane_len(shared, TN_DECLARED) | lane_len(own, TN_DECLARED);
 	inferred = lane_len(shared, TN_INFERRED) | lane_len(own, TN_INFERRED);
@@ -64,7 +64,7 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 		}
 	}
 
-	if (agent_yielded && take_yielded(cpu, dom, tctx && brief(tctx), now ?: scx_bpf_now())) {
+	if (agent_yielded && take_yielded(cpu, dom, tctx && short_job(tctx), now ?: scx_bpf_now())) {
 		this_stats()->dispatches[TN_SRC_SELF]++;
 		return;
 	}
@@ -88,10 +88,10 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 			prev_urg = task_urgency(tctx, cpu, now);
 	}
 
-	cpu_ctx(cpu)->spoken_for = false;
+	cpu_ctx(cpu)->preempt_pending = false;
 	cpu_ctx(cpu)->trust_until = 0;
-	cpu_ctx(cpu)->brief_next = tctx && tctx->cut_in &&
-				   (brief_first(dom) || brief_first(cpu_lane(cpu)));
+	cpu_ctx(cpu)->short_job_next = tctx && tctx->bypass_queue &&
+				   (short_job_first(dom) || short_job_first(cpu_lane(cpu)));
 	served = SERVED_NONE;
 	tier = TN_DECLARED;
 	if (declared && best_level != TN_LEVEL_EDF)
@@ -133,7 +133,7 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 		}
 		scx_bpf_task_set_slice(prev, tier == TN_BACKGROUND ? hog_slice(cpu) : tier_slice(tier));
 		if (job != tctx->job && concerns_agent(tctx))
-			tell_change(prev, tctx, cpu, TN_REC_RUNNABLE | TN_REC_RUNNING, now);
+			emit_change(prev, tctx, cpu, TN_REC_RUNNABLE | TN_REC_RUNNING, now);
 	}
 }
 

@@ -6,7 +6,7 @@
 #define __TEMPONET_ENQUEUE_BPF_H
 
 #include "agent.bpf.h"
-#include "ahead.bpf.h"
+#include "throttle.bpf.h"
 #include "cgroup.bpf.h"
 #include "fair.bpf.h"
 #include "job.bpf.h"
@@ -14,7 +14,7 @@
 #include "preempt.bpf.h"
 #include "queue.bpf.h"
 #include "state.bpf.h"
-#include "tell.bpf.h"
+#include "records.bpf.h"
 #include "tier.bpf.h"
 
 /*
@@ -63,15 +63,15 @@ static __always_inline s32 queue_task(struct task_struct *p, struct task_ctx *tc
 		begin_wait(tctx, now);
 	else if (enq_flags & SCX_ENQ_REENQ)
 		/* It was next, and a real-time task came first. */
-		owe_turn(tctx);
+		grant_turn(tctx);
 	join_queue(tctx, queue, now);
 	note_agent_queued(p, queue / TN_NR_TIERS);
 	if (tctx->base == TN_DECLARED && (tier == TN_INFERRED || tier == TN_BACKGROUND))
-		note_ahead(queue / TN_NR_TIERS, tctx);
+		note_throttled(queue / TN_NR_TIERS, tctx);
 	if (tier == TN_DECLARED && !(enq_flags & SCX_ENQ_REENQ))
 		note_release(p, tctx, queue, cpu, victim, now);
 	else if (concerns_agent(tctx))
-		tell_change(p, tctx, cpu, TN_REC_RUNNABLE, now);
+		emit_change(p, tctx, cpu, TN_REC_RUNNABLE, now);
 	scx_bpf_dsq_insert_vtime(p, queue, tier_slice(tier), tier_key(tctx, tier, now), enq_flags);
 
 	if (victim >= 0)
@@ -134,7 +134,7 @@ s32 BPF_STRUCT_OPS(temponet_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 	if (!may_use(p, cpu))
 		return cpu;
 	/* enqueue() puts it there. */
-	if (is_agent(p) && agent_may_cut_in(now))
+	if (is_agent(p) && agent_may_bypass(now))
 		return least_urgent_cpu(p, cpu);
 	return queue_task(p, tctx, cpu, 0, wake_flags & SCX_WAKE_SYNC, now);
 }
@@ -176,8 +176,8 @@ void BPF_STRUCT_OPS(temponet_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 
-	tctx->cut_in = false;
-	if (is_agent(p) && agent_may_cut_in(now) && agent_cuts_in(p, tctx, cpu, enq_flags, now))
+	tctx->bypass_queue = false;
+	if (is_agent(p) && agent_may_bypass(now) && agent_bypass_queue(p, tctx, cpu, enq_flags, now))
 		return;
 
 	if (pinned(p))

@@ -47,13 +47,13 @@ static void place_hog(struct task_ctx *tctx)
  * longer) waits on since before, until it has had a little: what it did so far would be all
  * for a second, or for a round of a crowd.
  */
-static void owe_turn(struct task_ctx *tctx)
+static void grant_turn(struct task_ctx *tctx)
 {
 	if (!tctx->turn_left)
 		tctx->turn_left = TN_SLICE_BOUND_CROWD;
 }
 
-static bool turn_owed(const struct task_ctx *tctx)
+static bool turn_unfinished(const struct task_ctx *tctx)
 {
 	return tctx->turn_left > TN_SLICE_BOUND_CROWD / 2;
 }
@@ -62,7 +62,7 @@ static bool turn_owed(const struct task_ctx *tctx)
 static void begin_wait(struct task_ctx *tctx, u64 now)
 {
 	tctx->queued_at = now;
-	if (turn_owed(tctx))
+	if (turn_unfinished(tctx))
 		return;
 	tctx->turn_left = 0;
 	tctx->waits_since = now;
@@ -78,7 +78,7 @@ static u64 hog_key(const struct task_ctx *tctx, u64 now)
 	u64 span = hog_span(), behind = since(tctx->vtime, vclock - TN_SLICE_BACKGROUND);
 
 	/* It keeps its place. */
-	if (turn_owed(tctx))
+	if (turn_unfinished(tctx))
 		return tctx->waits_since;
 	return now + MIN(behind, span) / (span >> 16) * (TN_AGING >> 16);
 }

@@ -203,10 +203,10 @@ __weak int follow_table(s32 cpu, u32 dom, u32 level, u64 free, u64 now)
 	return SERVED_FOLLOWED;
 }
 
-/* No decision can be about a brief job that came since, and to rank it would only delay it. */
-static bool brief_came(u32 lane_id)
+/* No decision can be about a short job that came since, and to rank it would only delay it. */
+static bool short_job_came(u32 lane_id)
 {
-	bool *came = &lane_brief[bounded(lane_id, NR_LANES)];
+	bool *came = &lane_short_job[bounded(lane_id, NR_LANES)];
 
 	if (!*came)
 		return false;
@@ -224,8 +224,8 @@ static int follow(s32 cpu, u32 dom, u64 prev_urg, u32 prev_pid, u64 now)
 
 	if (level == TN_LEVEL_EDF)
 		return SERVED_NONE;
-	if (brief_came(dom) || brief_came(cpu_lane(cpu))) {
-		cpu_ctx(cpu)->brief_next = true;
+	if (short_job_came(dom) || short_job_came(cpu_lane(cpu))) {
+		cpu_ctx(cpu)->short_job_next = true;
 		return SERVED_NONE;
 	}
 	if (level == TN_LEVEL_AGENT) {

@@ -123,7 +123,7 @@ static bool job_continues(const struct task_ctx *tctx, u64 now)
 	u64 left, time;
 
 	if (!tctx->open || !time_before(now, tctx->deadline_at) ||
-	    since(now, tctx->woke_at) >= tctx->period_ns - tctx->period_ns / 16)
+	    since(now, tctx->woke_at) >= tctx->period_ns - tctx->period_ns / RELEASE_JITTER_DIV)
 		return false;
 	left = tctx->budget_ns > tctx->exec_ns ? tctx->budget_ns - tctx->exec_ns : 0;
 	time = tctx->deadline_at - now;
@@ -133,7 +133,7 @@ static bool job_continues(const struct task_ctx *tctx, u64 now)
 
 /* What an estimate says was eaten ahead is held against a task for TN_AGING at most:
  * its rhythm may be another by now. */
-static void forget_debt(struct task_ctx *tctx, u64 now)
+static void cap_throttling(struct task_ctx *tctx, u64 now)
 {
 	u64 ahead = since(tctx->release_at, now);
 
@@ -151,7 +151,7 @@ static void roll_job(struct task_struct *p, struct task_ctx *tctx, u64 budget, u
 	this_stats()->rollovers++;
 	tctx->release_at += tctx->period_ns;
 	tctx->deadline_at += tctx->period_ns;
-	forget_debt(tctx, end);
+	cap_throttling(tctx, end);
 	tctx->exec_ns -= budget;
 	tctx->budget_ns = tctx->runtime_ns;
 	tctx->rolled = true;
@@ -162,7 +162,7 @@ static void roll_job(struct task_struct *p, struct task_ctx *tctx, u64 budget, u
 
 static void wake_job(struct task_struct *p, struct task_ctx *tctx, u64 now)
 {
-	bool used_up, stuck = tctx->stuck, goes_on = goes_on_after_stuck(tctx, now);
+	bool used_up, stuck = tctx->stuck, goes_on = resumes_after_stuck(tctx, now);
 
 	tctx->sleep = AWAKE;
 	note_unstuck(tctx);
@@ -204,6 +204,10 @@ static void demote(struct task_ctx *tctx)
 	this_stats()->demotions++;
 }
 
+/* The least budget of a job that runs behind schedule, as a part of its declared runtime: a few
+ * very short jobs must not make every tick a job boundary. */
+#define BEHIND_BUDGET_DIV 4
+
 static void settle_budget(struct task_struct *p, struct task_ctx *tctx)
 {
 	u64 now;
@@ -228,7 +232,7 @@ static void settle_budget(struct task_struct *p, struct task_ctx *tctx)
 		if ((tctx->rolled || time_after(now, tctx->deadline_at)) &&
 		    tctx->samples >= 2) {
 			budget = MIN(budget, tctx->burst_ns);
-			budget = MAX(budget, tctx->runtime_ns / 4);
+			budget = MAX(budget, tctx->runtime_ns / BEHIND_BUDGET_DIV);
 		}
 		if (tctx->exec_ns < budget + (tctx->runtime_ns >> GRACE_SHIFT))
 			break;
@@ -255,7 +259,7 @@ static void account(struct task_struct *p, struct task_ctx *tctx)
 	tctx->turn_left -= MIN(ran, tctx->turn_left);
 	class_stats(tctx->run_tier)->run_ns += ran;
 	/* What it runs like others does not count, or it would never have credit again. */
-	if (tctx->cut_in)
+	if (tctx->bypass_queue)
 		charge_agent(ran);
 	if (tctx->run_tier == TN_BACKGROUND)
 		tctx->vtime += ran * (100 * 1024) / (tctx->hog_weight ?: 100 * 1024);

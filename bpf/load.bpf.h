@@ -74,7 +74,7 @@ static bool load_fits(void)
 }
 
 /* Nothing is to be decided, by what was declared and by what was seen. */
-static bool at_ease(s32 cpu, u64 now)
+static bool feasible(s32 cpu, u64 now)
 {
 	return load_fits() && !overloaded(cpu, true, now);
 }

@@ -157,7 +157,7 @@ static void note_online(s32 cpu)
 		__sync_fetch_and_sub(&nr_dead_doms, 1);
 	__sync_fetch_and_add(&hotplugs, 1);
 	cpu_ctx(cpu)->urgency = URGENCY_IDLE;
-	cpu_ctx(cpu)->spoken_for = false;
+	cpu_ctx(cpu)->preempt_pending = false;
 }
 
 void BPF_STRUCT_OPS(temponet_cpu_online, s32 cpu)

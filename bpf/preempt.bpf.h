@@ -18,7 +18,7 @@
  * would be switched out per message. A hog has TN_HOG_STINT to itself, and a
  * waker that says it is about to sleep is believed. The tick settles the rest.
  */
-static bool may_push_aside(s32 cpu, u64 urg, bool sync, u64 now)
+static bool may_preempt(s32 cpu, u64 urg, bool sync, u64 now)
 {
 	if (sync && cpu == bpf_get_smp_processor_id())
 		return false;
@@ -74,12 +74,12 @@ static __always_inline s32 find_victim(struct task_struct *p, s32 cpu, u32 tier,
 		victim = scan_for_victim(p, dom_start[dom], dom_len[dom], &worst);
 
 	if (tier == TN_INFERRED)
-		return victim >= 0 && may_push_aside(victim, cpu_ctx(victim)->urgency, sync, now) ?
+		return victim >= 0 && may_preempt(victim, cpu_ctx(victim)->urgency, sync, now) ?
 			       victim :
 			       -1;
 	if (victim < 0 && nr_doms > 1 && !pinned(p))
 		victim = scan_for_victim(p, 0, nr_cpus, &worst);
-	return victim >= 0 ? victim : agent_for_brief(p, urg, now);
+	return victim >= 0 ? victim : agent_cpu_for_short_job(p, urg, now);
 }
 
 /* Where a task disturbs least. */
@@ -104,7 +104,7 @@ static void preempt(s32 cpu, u64 seen, u64 urg)
 	struct cpu_ctx *cpuc = cpu_ctx(cpu);
 
 	if (__sync_val_compare_and_swap(&cpuc->urgency, seen, urg) == seen)
-		cpuc->spoken_for = true;
+		cpuc->preempt_pending = true;
 	this_stats()->preemptions++;
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }

@@ -35,8 +35,8 @@ const volatile u32 misplace_permille;
 
 /* When a declared job was last queued there. */
 static u64 lane_released[NR_LANES];
-/* One of those since then was brief, and nobody was taken from there yet. */
-static bool lane_brief[NR_LANES];
+/* One of those since then was short, and nobody was taken from there yet. */
+static bool lane_short_job[NR_LANES];
 
 static struct lane *lane(u32 id)
 {
@@ -191,8 +191,8 @@ static u64 head_key(u32 queue, s32 cpu)
 	return first_key(queue, cpu);
 }
 
-/* Is a brief job the first to be served by deadline? */
-static bool brief_first(u32 lane_id)
+/* Is a short job the first to be served by deadline? */
+static bool short_job_first(u32 lane_id)
 {
 	u32 queue = queue_id(lane_id, TN_DECLARED);
 	struct task_struct *p;
@@ -205,7 +205,7 @@ static bool brief_first(u32 lane_id)
 	if (!p)
 		return true;
 	tctx = task_ctx(p);
-	return tctx && brief(tctx);
+	return tctx && short_job(tctx);
 }
 
 static u64 tier_slice(u32 tier)

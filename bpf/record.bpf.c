@@ -47,7 +47,7 @@ struct note {
 	u32 jobs;
 	u32 asleep;
 	u64 slept_at;
-	u64 told_at;
+	u64 emitted_at;
 };
 
 struct {
@@ -75,7 +75,7 @@ static struct note *note_of(struct task_struct *p)
 	return note;
 }
 
-static __always_inline bool tell(struct task_struct *p, u32 kind, u64 release, u64 end, u64 run, u32 jobs)
+static __always_inline bool emit_record(struct task_struct *p, u32 kind, u64 release, u64 end, u64 run, u32 jobs)
 {
 	struct record *r = bpf_ringbuf_reserve(&records, sizeof(*r), 0);
 
@@ -99,11 +99,11 @@ static __always_inline bool tell(struct task_struct *p, u32 kind, u64 release, u
 	return true;
 }
 
-static void tell_pending(struct task_struct *p, struct note *note, u32 kind, u64 end)
+static void emit_pending(struct task_struct *p, struct note *note, u32 kind, u64 end)
 {
-	if (!tell(p, kind, note->release, end, note->run, note->jobs))
+	if (!emit_record(p, kind, note->release, end, note->run, note->jobs))
 		return;
-	note->told_at = end;
+	note->emitted_at = end;
 	note->run = 0;
 	note->jobs = 0;
 	/* A job that goes on has its next part from here. */
@@ -127,7 +127,7 @@ static void wakes_up(struct task_struct *p)
 	note->asleep = 0;
 	/* What came too fast to be told, and is not followed by more. */
 	if (note->jobs && now - note->slept_at >= RECORD_LEAST_NS)
-		tell_pending(p, note, RECORD_JOB, note->slept_at);
+		emit_pending(p, note, RECORD_JOB, note->slept_at);
 	if (!note->release)
 		note->release = now;
 }
@@ -158,7 +158,7 @@ static void leaves_cpu(struct task_struct *p, bool sleeps, bool ends, u64 now)
 	run = now > since ? now - since : 0;
 	note->since = 0;
 	if (only_tgid) {
-		tell(p, RECORD_STRETCH, since, now, run, 0);
+		emit_record(p, RECORD_STRETCH, since, now, run, 0);
 		return;
 	}
 	note->run += run;
@@ -168,10 +168,10 @@ static void leaves_cpu(struct task_struct *p, bool sleeps, bool ends, u64 now)
 		note->asleep = 1;
 		note->slept_at = now;
 		note->jobs++;
-		if (ends || now - note->told_at >= RECORD_LEAST_NS)
-			tell_pending(p, note, RECORD_JOB, now);
+		if (ends || now - note->emitted_at >= RECORD_LEAST_NS)
+			emit_pending(p, note, RECORD_JOB, now);
 	} else if (now - note->release >= RECORD_PART_NS) {
-		tell_pending(p, note, RECORD_PART, now);
+		emit_pending(p, note, RECORD_PART, now);
 	}
 }
 
@@ -235,14 +235,14 @@ int flush(struct bpf_iter__task *ctx)
 		return 0;
 	if (is_on_cpu(p) && note->since && end_ns > note->since) {
 		if (only_tgid)
-			tell(p, RECORD_STRETCH, note->since, end_ns, end_ns - note->since, 0);
+			emit_record(p, RECORD_STRETCH, note->since, end_ns, end_ns - note->since, 0);
 		if (!note->release)
 			note->release = note->since;
 		note->run += end_ns - note->since;
 		note->since = 0;
 	}
 	if (note->run && !only_tgid)
-		tell_pending(p, note, note->asleep ? RECORD_JOB : RECORD_PART,
+		emit_pending(p, note, note->asleep ? RECORD_JOB : RECORD_PART,
 			     note->asleep ? note->slept_at : end_ns);
 	return 0;
 }

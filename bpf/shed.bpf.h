@@ -13,6 +13,10 @@
 /* How many jobs are added up, and how many given up, in one dispatch. */
 #define SHED_SCAN 16
 #define SHED_MAX 4
+/* A kept task makes room for a late one only if it costs an eighth more: two of about the same
+ * cost would take each other's place for ever. */
+#define SHED_MARGIN_NUM 9
+#define SHED_MARGIN_DEN 8
 
 enum shed {
 	SHED_NONE,
@@ -76,13 +80,13 @@ __weak int shed_load(u32 lane_id, u32 servers, u64 prev_left, u64 prev_deadline,
  * A late task that costs less per job than one that is kept on time is worth
  * more: the dearest of those makes room for it, until it has caught up.
  */
-__weak int shed_dearest(u32 lane_id, u64 prev_cost, u64 now)
+__weak int shed_costliest(u32 lane_id, u64 prev_cost, u64 now)
 {
 	u32 late = queue_id(lane_id, TN_LATE), from = queue_id(lane_id, TN_DECLARED);
 	u32 victim = 0, scanned = 0;
 	struct task_struct *p;
 	struct task_ctx *tctx;
-	u64 dearest = 0;
+	u64 costliest = 0;
 
 	if (!queue_len(late))
 		return SHED_NONE;
@@ -91,26 +95,26 @@ __weak int shed_dearest(u32 lane_id, u64 prev_cost, u64 now)
 		if (!tctx)
 			break;
 		/* Whom the agent gave up has no claim. */
-		dearest = tctx->given_up ? 0 : job_cost(tctx) * 9 / 8;
+		costliest = tctx->given_up ? 0 : job_cost(tctx) * SHED_MARGIN_NUM / SHED_MARGIN_DEN;
 		break;
 	}
-	if (!dearest)
+	if (!costliest)
 		return SHED_NONE;
 	bpf_for_each(scx_dsq, p, from, 0) {
 		tctx = task_ctx(p);
 		if (!tctx)
 			break;
-		if (job_cost(tctx) > dearest) {
-			dearest = job_cost(tctx);
+		if (job_cost(tctx) > costliest) {
+			costliest = job_cost(tctx);
 			victim = p->pid;
 		}
 		if (++scanned >= SHED_SCAN)
 			break;
 	}
-	if (!victim && prev_cost <= dearest)
+	if (!victim && prev_cost <= costliest)
 		return SHED_NONE;
 	this_stats()->hopeless++;
-	if (prev_cost > dearest)
+	if (prev_cost > costliest)
 		return SHED_PREV;
 	move_queued(from, TN_LATE, victim, now);
 	return SHED_QUEUED;
@@ -136,7 +140,7 @@ static void shed(s32 cpu, u32 dom, struct task_ctx *prev, u64 now)
 				prev->dropped = true;
 		}
 	}
-	if ((shed_dearest(dom, cost, now) ?: shed_dearest(cpu_lane(cpu), cost, now)) == SHED_PREV &&
+	if ((shed_costliest(dom, cost, now) ?: shed_costliest(cpu_lane(cpu), cost, now)) == SHED_PREV &&
 	    prev)
 		prev->dropped = true;
 }

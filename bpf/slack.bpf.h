@@ -7,6 +7,10 @@
 
 #include "state.bpf.h"
 
+/* A wake-up within this part of a period before the next release counts as that release: timers
+ * and clocks are never exact. */
+#define RELEASE_JITTER_DIV 16
+
 static u64 remaining(const struct task_ctx *tctx)
 {
 	u64 work = tctx->budget_ns;
@@ -39,10 +43,10 @@ static u64 hopeless_at(const struct task_ctx *tctx)
 	return tctx->deadline_at + (tctx->kept ? tctx->period_ns : 0);
 }
 
-static bool brief(const struct task_ctx *tctx)
+static bool short_job(const struct task_ctx *tctx)
 {
 	return tctx->base == TN_DECLARED && tctx->run_tier == TN_DECLARED &&
-	       tctx->runtime_ns <= TN_BRIEF_RUNTIME && tctx->rel_deadline_ns <= TN_BRIEF_DEADLINE;
+	       tctx->runtime_ns <= TN_SHORT_JOB_RUNTIME && tctx->rel_deadline_ns <= TN_SHORT_JOB_DEADLINE;
 }
 
 #endif /* __TEMPONET_SLACK_BPF_H */

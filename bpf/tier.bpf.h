@@ -26,7 +26,7 @@ static u32 task_tier(struct task_ctx *tctx, s32 cpu, u64 now)
 	if (tctx->base == TN_DECLARED)
 		said = verdict(tctx, now);
 	/* That was when there was more to do. */
-	if (said == TN_VERDICT_GIVE_UP && at_ease(cpu, now))
+	if (said == TN_VERDICT_GIVE_UP && feasible(cpu, now))
 		said = TN_VERDICT_NONE;
 
 	/*

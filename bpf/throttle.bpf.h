@@ -4,8 +4,8 @@
  * and once that period begins he is a job like all others: he is brought back then, or
  * he would wait for the bound to find him, whatever is due meanwhile.
  */
-#ifndef __TEMPONET_AHEAD_BPF_H
-#define __TEMPONET_AHEAD_BPF_H
+#ifndef __TEMPONET_THROTTLE_BPF_H
+#define __TEMPONET_THROTTLE_BPF_H
 
 #include "queue.bpf.h"
 #include "requeue.bpf.h"
@@ -13,28 +13,28 @@
 #include "tier.bpf.h"
 
 /* How many such tasks are moved at once. */
-#define AHEAD_MAX 4
+#define REPLENISH_MAX 4
 
 /* When the next of those who wait in a lane is to be brought back; 0: nobody waits. */
-static u64 lane_back_at[NR_LANES];
+static u64 lane_replenish_at[NR_LANES];
 
-static void note_ahead(u32 lane_id, const struct task_ctx *tctx)
+static void note_throttled(u32 lane_id, const struct task_ctx *tctx)
 {
-	u64 *at = &lane_back_at[bounded(lane_id, NR_LANES)];
+	u64 *at = &lane_replenish_at[bounded(lane_id, NR_LANES)];
 
 	if (!*at || time_before(tctx->release_at, *at))
 		*at = tctx->release_at;
 }
 
-static bool back_due(u32 lane_id, u64 now)
+static bool replenish_due(u32 lane_id, u64 now)
 {
-	u64 at = lane_back_at[bounded(lane_id, NR_LANES)];
+	u64 at = lane_replenish_at[bounded(lane_id, NR_LANES)];
 
 	return at && !time_before(now, at);
 }
 
 /* One in @queue whose period has begun: its pid, and its tier in the upper half; or 0. */
-__weak u64 find_due(u32 queue, s32 cpu, u64 now)
+__weak u64 find_replenished(u32 queue, s32 cpu, u64 now)
 {
 	struct task_struct *p;
 	struct task_ctx *tctx;
@@ -46,7 +46,7 @@ __weak u64 find_due(u32 queue, s32 cpu, u64 now)
 		if (!tctx || tctx->base != TN_DECLARED)
 			continue;
 		if (time_after(tctx->release_at, now)) {
-			note_ahead(queue / TN_NR_TIERS, tctx);
+			note_throttled(queue / TN_NR_TIERS, tctx);
 			continue;
 		}
 		tier = task_tier(tctx, cpu, now);
@@ -59,14 +59,14 @@ __weak u64 find_due(u32 queue, s32 cpu, u64 now)
 }
 
 /* Only from dispatch(), where tasks may be moved. */
-__weak int bring_back(u32 lane_id, s32 cpu, u64 now)
+__weak int replenish(u32 lane_id, s32 cpu, u64 now)
 {
 	u32 from = queue_id(lane_id, TN_INFERRED);
 	int i;
 
-	lane_back_at[bounded(lane_id, NR_LANES)] = 0;
-	bpf_for(i, 0, AHEAD_MAX) {
-		u64 due = find_due(from, cpu, now);
+	lane_replenish_at[bounded(lane_id, NR_LANES)] = 0;
+	bpf_for(i, 0, REPLENISH_MAX) {
+		u64 due = find_replenished(from, cpu, now);
 
 		if (due) {
 			move_queued(from, due >> 32, due, now);
@@ -77,8 +77,8 @@ __weak int bring_back(u32 lane_id, s32 cpu, u64 now)
 		}
 	}
 	/* There may be more of them. */
-	lane_back_at[bounded(lane_id, NR_LANES)] = now;
+	lane_replenish_at[bounded(lane_id, NR_LANES)] = now;
 	return 0;
 }
 
-#endif /* __TEMPONET_AHEAD_BPF_H */
+#endif /* __TEMPONET_THROTTLE_BPF_H */
