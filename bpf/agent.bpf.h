@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The agent as a task: which thread it is, and what it may do that others may not.
+ * The agent as a task: which thread it is, and its privileges. It bypasses the queues, or it would
+ * wait behind the work that it schedules. It pays for that from a credit of CPU time, and yields to
+ * short jobs, for which no decision can come in time.
  */
 #ifndef __TEMPONET_AGENT_BPF_H
 #define __TEMPONET_AGENT_BPF_H
@@ -25,15 +27,15 @@ const volatile u64 agent_permille = 100;
 static u64 agent_credit_ns = 100 * TN_MSEC;
 static u64 agent_credit_at;
 static bool agent_spent;
-/* The lane it waits in like others, plus one. */
+/* 1 + the lane that the agent waits in, 0: it is not queued. */
 static u32 agent_lane;
-/* It waits there only until short jobs have passed. */
+/* The agent is queued only until short jobs have run. */
 static bool agent_yielded;
-/* When it was woken up last, and the CPU that it cut in on, plus one. */
+/* When the agent last woke up, and 1 + the CPU where it bypassed the queues. */
 static u64 agent_woken_at;
 static u32 agent_cpu;
 
-/* The one of its threads that decides; the others wait like everybody. */
+/* The thread that decides. The agent's other threads have no privileges. */
 static bool is_agent(const struct task_struct *p)
 {
 	return agent_tid && (u32)p->pid == agent_tid && (u32)p->tgid == agent_tgid;
@@ -145,7 +147,7 @@ static __always_inline void note_agent_running(const struct task_struct *p, cons
 		agent_lane = 0;
 		if (tctx->bypass_queue) {
 			agent_cpu = cpu + 1;
-			/* One that came just before this had nobody to push aside yet. */
+			/* A short job queued just before this found no agent to preempt. */
 			if (agent_yields(now) && (short_job_first(dom_of(cpu)) || short_job_first(cpu_lane(cpu))))
 				scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 		}
@@ -170,12 +172,12 @@ static void note_agent_left(const struct task_struct *p)
 static __always_inline bool agent_bypass_queue(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq_flags,
 			  u64 now)
 {
-	/* It pushes others aside when it wakes up. When a kernel thread pushed
-	 * it aside it is next; if it pushed then, it would push itself. */
+	/* The agent preempts when it wakes up. Preempted itself by a kernel thread it goes to the
+	 * head instead: SCX_ENQ_PREEMPT would then preempt the agent again. */
 	bool wakes = enq_flags & SCX_ENQ_WAKEUP;
 	u64 how = wakes ? SCX_ENQ_PREEMPT : SCX_ENQ_HEAD;
 
-	/* Among the declared nobody would look for it. */
+	/* The agent must not yield in the declared queue: only the lower tiers are searched for it. */
 	agent_yielded = agent_yields(now) && tctx->run_tier != TN_DECLARED &&
 			((wakes && cpu_ctx(cpu)->runs_short_job) || cpu_ctx(cpu)->short_job_next ||
 			 short_job_first(dom_of(cpu)) || short_job_first(cpu_lane(cpu)));

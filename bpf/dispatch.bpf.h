@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who runs next on a CPU.
+ * Dispatch: which task a CPU runs next, in the order in which the sources are asked.
  */
 #ifndef __TEMPONET_DISPATCH_BPF_H
 #define __TEMPONET_DISPATCH_BPF_H
@@ -114,8 +114,8 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 	moved = served == SERVED_MOVED || served == SERVED_FOLLOWED;
 	if (!moved)
 		tier = tctx ? task_tier(tctx, cpu, now) : TN_BACKGROUND;
-	/* Whoever was moved is counted until he runs. What has no declared deadline is
-	 * in nobody's way. */
+	/* A task that was moved is counted until it runs. A task without a declared
+	 * deadline does not contend. */
 	if ((tier == TN_DECLARED || tier == TN_LATE) &&
 	    lane_claims(shared) + lane_claims(own) > moved) {
 		note_contended(dom, now);

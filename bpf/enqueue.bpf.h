@@ -31,8 +31,8 @@ static bool crowded(u32 dom, const struct task_ctx *tctx)
 }
 
 /*
- * Queue a task that found no idle CPU, and push aside whoever is less urgent.
- * Returns the CPU it is meant for.
+ * Queue a task that found no idle CPU, and preempt a CPU that runs something less urgent.
+ * Returns the CPU that the task is meant for.
  */
 static __always_inline s32 queue_task(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq_flags,
 		      bool sync, u64 now)
@@ -167,8 +167,8 @@ void BPF_STRUCT_OPS(temponet_enqueue, struct task_struct *p, u64 enq_flags)
 	leave_queue(tctx);
 
 	if (is_cpu_kthread(p)) {
-		/* Put back by cpu_release() it has nobody to push aside: the task that
-		 * the CPU is being taken from would be queued without a slice. */
+		/* Put back by cpu_release(), a kthread must not preempt: the task that
+		 * loses the CPU anyway would be queued without a slice. */
 		u64 how = enq_flags & SCX_ENQ_REENQ ? SCX_ENQ_HEAD : SCX_ENQ_PREEMPT;
 
 		this_stats()->dispatches[TN_SRC_KTHREAD]++;

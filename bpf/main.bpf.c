@@ -22,8 +22,8 @@
  *    of its own (queue.bpf.h). The first two are ordered by deadline, late by cost,
  *    background by when weighted virtual time says it is their turn. When jobs are late: pressure.bpf.h.
  * 2. Jobs (job.bpf.h). Release by wake-up, completion by sleep, the CBS wake-up
- *    rule in between; budgets that keep a liar from being everybody's problem, and
- *    the way back for whoever was ahead of his (throttle.bpf.h).
+ *    rule in between. A task that exceeds its budget is throttled until its next
+ *    period (throttle.bpf.h).
  * 3. Parameters (params.bpf.h): hint, rule, estimate.
  * 4. Preemption (preempt.bpf.h): at enqueue (enqueue.bpf.h), of the CPU that runs the least
  *    urgent task. At the tick, for everything that time alone changes: budgets
@@ -115,7 +115,7 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 		if (tier > TN_INFERRED)
 			cpuc->hog_since = now;
 		if (tier == TN_BACKGROUND) {
-			/* Who was taken from the middle says nothing of the others. */
+			/* A task taken from the middle does not show where the clock stands. */
 			if (cpuc->bound_turn != TURN_SINGLE && tctx->reader != READER_WAITS)
 				advance_vclock(tctx->vtime, now);
 			/* Who came here without a wait has nothing to wait on since. */
@@ -124,10 +124,10 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 		}
 	} else if (tctx->placed && !is_cpu_kthread(p) &&
 		   outranked_by_declared(cpu, dom_of(cpu), cpuc->urgency)) {
-		/* It was given an idle CPU, and before it came here somebody more
-		 * urgent woke up, who had nobody to push aside yet. Once only: whom
-		 * the kernel puts back without asking us (a task that exits or may
-		 * not migrate) would come here again at once, for ever. */
+		/* The task was given an idle CPU. A more urgent one that woke up before
+		 * it ran saw nothing to preempt. Once only: a task that the kernel puts
+		 * back without asking us (it exits, or may not migrate) would be
+		 * preempted for ever. */
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	}
 	tctx->placed = false;
@@ -186,7 +186,7 @@ static void end_slice(struct task_struct *p, enum temponet_resched why)
 	scx_bpf_task_set_slice(p, 0);
 }
 
-/* What time alone changes. */
+/* The tick finds what time alone changes: budgets, deadlines, bounds. */
 void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 {
 	struct task_ctx *tctx = task_ctx(p);
@@ -200,7 +200,7 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 	if (!tctx)
 		return;
 	if (cpuc->preempt_pending) {
-		/* All else waits for its turn in dispatch(). */
+		/* The preemption is decided in dispatch(). */
 		end_slice(p, TN_RESCHED_PENDING);
 		return;
 	}
@@ -272,7 +272,7 @@ void BPF_STRUCT_OPS(temponet_stopping, struct task_struct *p, bool runnable)
 
 /*
  * sched_yield(): a declared task is done with its job. What it runs before its next period
- * begins, it runs below all declared jobs. Who yields again before that has no job to end.
+ * begins, it runs throttled. A second yield before that finds no job to end.
  */
 bool BPF_STRUCT_OPS(temponet_yield, struct task_struct *from, struct task_struct *to)
 {
@@ -344,7 +344,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(temponet_init_task, struct task_struct *p,
 	return 0;
 }
 
-/* It comes to us: what it ran elsewhere is none of our books' business. */
+/* The task enters this class: CPU time that it used in another is not charged. */
 void BPF_STRUCT_OPS(temponet_enable, struct task_struct *p)
 {
 	struct task_ctx *tctx = task_ctx(p);
@@ -353,7 +353,7 @@ void BPF_STRUCT_OPS(temponet_enable, struct task_struct *p)
 		tctx->accounted_ns = p->se.sum_exec_runtime;
 }
 
-/* It leaves us for another class, or for good. */
+/* The task leaves for another class, or exits. */
 void BPF_STRUCT_OPS(temponet_disable, struct task_struct *p)
 {
 	struct task_ctx *tctx = task_ctx(p);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Whom a more urgent job pushes aside: the CPU that runs the least urgent task.
+ * Preemption: which CPU a more urgent job takes. It is the one that runs the least urgent task.
  */
 #ifndef __TEMPONET_PREEMPT_BPF_H
 #define __TEMPONET_PREEMPT_BPF_H
@@ -13,7 +13,7 @@
 #define INFERRED_SCAN 8
 
 /*
- * May an inferred job push aside what @cpu runs? A stream of messages wakes a
+ * May an inferred job preempt what @cpu runs? A stream of messages wakes a
  * reader each; if every one of them cost the sender its CPU at once, the sender
  * would be switched out per message. A hog has TN_HOG_STINT to itself, and a
  * waker that says it is about to sleep is believed. The tick settles the rest.
@@ -96,8 +96,8 @@ static s32 least_urgent_cpu(const struct task_struct *p, s32 cpu)
 }
 
 /*
- * Spoken for: the next one to look finds another victim. If the CPU has switched since we looked,
- * its own word stands, and it decides again when the kick arrives.
+ * Publishing the new urgency makes the next job choose another victim. If the CPU has switched
+ * tasks since @seen was read, its own urgency stands; it decides again when the kick arrives.
  */
 static void preempt(s32 cpu, u64 seen, u64 urg)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the agent is told: how every task with a declared deadline stands,
- * whenever that changes while CPUs are contended. A quiet machine tells nothing.
+ * Records for the agent: the state of every task with a declared deadline, whenever it changes
+ * while CPUs are contended. An uncontended machine emits none.
  */
 #ifndef __TEMPONET_RECORDS_BPF_H
 #define __TEMPONET_RECORDS_BPF_H
@@ -25,7 +25,7 @@ static u64 rang_at;
 /* A short job was released then: the bell would delay it, so it is rung when one has ended. */
 static u64 bell_owed_at;
 
-/* It is told of tasks with declared deadlines, and once when one has none any more. */
+/* Records are emitted for declared tasks, and once when a task is no longer declared. */
 static bool concerns_agent(const struct task_ctx *tctx)
 {
 	return tctx->base == TN_DECLARED || tctx->agent_knows;
@@ -143,7 +143,7 @@ static __always_inline void emit_contention(struct task_struct *p, struct task_c
 	emit_record(p, tctx, cpu, flags, news, now);
 }
 
-/* It sleeps. */
+/* The task sleeps: its job is done. */
 static __always_inline void emit_end(struct task_struct *p, struct task_ctx *tctx, u64 now)
 {
 	bool bell = bell_owed_at;

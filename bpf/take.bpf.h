@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Taking one task out of the middle of a queue.
+ * Taking one task out of the middle of a queue, for the bound (bound.bpf.h), for the holder of what
+ * a declared task is stuck on (stuck.bpf.h), or because it is the agent (agent.bpf.h).
  */
 #ifndef __TEMPONET_TAKE_BPF_H
 #define __TEMPONET_TAKE_BPF_H

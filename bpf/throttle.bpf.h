@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who ate the next period's budget ahead of time waits below all jobs (task_tier()),
- * and once that period begins he is a job like all others: he is brought back then, or
- * he would wait for the bound to find him, whatever is due meanwhile.
+ * Throttling. A task that has used its next period's budget waits below all jobs until that
+ * period begins (task_tier()). It is replenished then: moved back among the declared jobs. Left
+ * where it is, it would wait for the bound to find it, whatever its deadline.
  */
 #ifndef __TEMPONET_THROTTLE_BPF_H
 #define __TEMPONET_THROTTLE_BPF_H
@@ -12,10 +12,10 @@
 #include "state.bpf.h"
 #include "tier.bpf.h"
 
-/* How many such tasks are moved at once. */
+/* How many tasks one dispatch replenishes at most. */
 #define REPLENISH_MAX 4
 
-/* When the next of those who wait in a lane is to be brought back; 0: nobody waits. */
+/* When the first throttled task of a lane is to be replenished; 0: none is throttled. */
 static u64 lane_replenish_at[NR_LANES];
 
 static void note_throttled(u32 lane_id, const struct task_ctx *tctx)
@@ -33,7 +33,7 @@ static bool replenish_due(u32 lane_id, u64 now)
 	return at && !time_before(now, at);
 }
 
-/* One in @queue whose period has begun: its pid, and its tier in the upper half; or 0. */
+/* A throttled task of @queue whose period has begun: pid, tier in the upper half; 0: none. */
 __weak u64 find_replenished(u32 queue, s32 cpu, u64 now)
 {
 	struct task_struct *p;
