@@ -8,15 +8,12 @@
 #ifndef __TEMPONET_BOARD_BPF_H
 #define __TEMPONET_BOARD_BPF_H
 
+#include "state.bpf.h"
+
 struct temponet_board board SEC(".data.board");
 
 /* Set by userspace before loading: who has the say while all is well. */
 const volatile u32 best_level = TN_LEVEL_EDF;
-/* The agent's thread that decides, by the numbers of the machine's own pid namespace. */
-u32 agent_tid;
-u32 agent_tgid;
-/* What it may use before it is a task like others, per mille of a CPU. */
-const volatile u64 agent_permille = 100;
 
 /* The first ring that was not answered yet, 0: none. */
 static u64 rung_at;
@@ -167,81 +164,6 @@ __weak int note_age(u64 made_at, u64 now)
 	}
 	this_stats()->age[bounded(bucket, TN_AGE_BUCKETS)]++;
 	return 0;
-}
-
-/*
- * The agent does not wait behind the work it schedules, as long as it is short: a
- * bucket of CPU time that fills at its share and holds a second's worth. Beyond it
- * the agent is a task like others until the bucket is half full, or an agent gone wild
- * would have a little of everything.
- */
-static u64 agent_credit_ns = 100 * TN_MSEC;
-static u64 agent_credit_at;
-static bool agent_spent;
-/* The lane it waits in like others, plus one. */
-static u32 agent_waits_in;
-/* It waits there only until brief jobs have passed. */
-static bool agent_yielded;
-/* When it was woken up last, and the CPU that it cut in on, plus one. */
-static u64 agent_woken_at;
-static u32 agent_on;
-
-/* The one of its threads that decides; the others wait like everybody. */
-static bool is_agent(const struct task_struct *p)
-{
-	return agent_tid && (u32)p->pid == agent_tid && (u32)p->tgid == agent_tgid;
-}
-
-/* The agent runs this on the thread that decides. In a pid namespace it does not know the
- * numbers that we see it under. */
-SEC("syscall")
-int introduce_agent(void *ctx)
-{
-	u64 id = bpf_get_current_pid_tgid();
-
-	agent_tgid = id >> 32;
-	agent_tid = id;
-	return 0;
-}
-
-static u64 agent_credit_most(void)
-{
-	return MAX(agent_permille * TN_MSEC, 10 * TN_MSEC);
-}
-
-static u64 agent_credit(u64 now)
-{
-	u64 gained = MIN(since(now, agent_credit_at), 10000 * (u64)TN_MSEC) * agent_permille / 1000;
-
-	return MIN(agent_credit_ns + gained, agent_credit_most());
-}
-
-static bool agent_may_cut_in(u64 now)
-{
-	agent_credit_ns = agent_credit(now);
-	agent_credit_at = now;
-	if (agent_spent && agent_credit_ns < agent_credit_most() / 2)
-		return false;
-	agent_spent = !agent_credit_ns;
-	return !agent_spent;
-}
-
-static bool agent_yields(u64 now)
-{
-	return since(now, agent_woken_at) < TN_AGENT_YIELDS;
-}
-
-static bool brief(const struct task_ctx *tctx)
-{
-	return tctx->base == TN_DECLARED && tctx->run_tier == TN_DECLARED &&
-	       tctx->runtime_ns <= TN_BRIEF_RUNTIME && tctx->rel_deadline_ns <= TN_BRIEF_DEADLINE;
-}
-
-static void charge_agent(u64 ran)
-{
-	agent_credit_ns -= MIN(ran, agent_credit_ns);
-	if (!agent_credit_ns)
-		agent_spent = true;
 }
 
 #endif /* __TEMPONET_BOARD_BPF_H */

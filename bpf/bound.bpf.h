@@ -12,19 +12,13 @@
 #ifndef __TEMPONET_BOUND_BPF_H
 #define __TEMPONET_BOUND_BPF_H
 
-static u64 waits_per_cpu(s32 cpu, u32 dom)
-{
-	return lane_waits(lane(dom)) / nr_servers(dom) + lane_waits(lane(cpu_lane(cpu)));
-}
-
-/* Where many hogs wait they take turns so short that a round takes TN_AGING, no less than a
- * tick or two each. */
-static u64 hog_slice(s32 cpu)
-{
-	u64 slice = TN_AGING / (waits_per_cpu(cpu, dom_of(cpu)) + 1);
-
-	return MAX(MIN(slice, TN_SLICE_BACKGROUND), TN_SLICE_BOUND_CROWD);
-}
+#include "agent.bpf.h"
+#include "fair.bpf.h"
+#include "placement.bpf.h"
+#include "queue.bpf.h"
+#include "state.bpf.h"
+#include "stuck.bpf.h"
+#include "take.bpf.h"
 
 /*
  * Has the queue waited its bound? The more wait in it, the more often it gets a
@@ -44,59 +38,6 @@ static bool queue_due(u32 queue, u64 now, u32 servers)
 	return waited * servers >= every;
 }
 
-enum whom {
-	WHOM_ANY,
-	WHOM_OWED, /* whose last turn was cut short waits since before it */
-	WHOM_KTHREAD,
-	WHOM_MATE, /* of the process of the task that is stuck */
-	WHOM_AGENT,
-};
-
-/*
- * Of those in @queue that may run on @cpu and wait since before @oldest, the one that
- * waits longest is next; one that ends grace periods goes first.
- */
-__weak int take_oldest(u32 queue, s32 cpu, u64 oldest, u32 whom)
-{
-	struct task_struct *p;
-	struct task_ctx *tctx;
-	u32 pid = 0;
-	bool moved = false;
-
-	bpf_for_each(scx_dsq, p, queue, SCX_DSQ_ITER_REV) {
-		u64 from;
-
-		if ((whom == WHOM_KTHREAD && !(p->flags & PF_KTHREAD)) ||
-		    (whom == WHOM_MATE && p->tgid != stuck_tgid) ||
-		    (whom == WHOM_AGENT && !is_agent(p)))
-			continue;
-		tctx = task_ctx(p);
-		if (!tctx || (whom == WHOM_MATE && tctx->helped_at == stuck_since))
-			continue;
-		from = whom == WHOM_OWED ? tctx->waits_since : tctx->queued_at;
-		if (rcu_first(tctx))
-			from = 0;
-		if (time_before(from, oldest) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr)) {
-			oldest = from;
-			pid = p->pid;
-		}
-	}
-	if (!pid)
-		return false;
-	bpf_for_each(scx_dsq, p, queue, SCX_DSQ_ITER_REV) {
-		if (p->pid != pid)
-			continue;
-		moved = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL_ON | cpu, 0);
-		tctx = task_ctx(p);
-		if (tctx && whom == WHOM_MATE)
-			tctx->helped_at = stuck_since;
-		if (tctx && whom == WHOM_AGENT && moved)
-			tctx->cut_in = !agent_spent;
-		break;
-	}
-	return moved;
-}
-
 static bool take_due(u32 queue, s32 cpu, u64 now, u32 servers)
 {
 	if (!queue_due(queue, now, servers))
@@ -106,7 +47,7 @@ static bool take_due(u32 queue, s32 cpu, u64 now, u32 servers)
 	/* By virtual time hogs take turns. Jobs do not: after its turn the first of
 	 * them is still the first. */
 	if (queue % TN_NR_TIERS != TN_BACKGROUND)
-		return take_oldest(queue, cpu, now, WHOM_ANY);
+		return take_oldest(queue, cpu, now, FILTER_ANY);
 	return scx_bpf_dsq_move_to_local(queue, 0);
 }
 
@@ -114,7 +55,7 @@ static bool take_due(u32 queue, s32 cpu, u64 now, u32 servers)
  * The CPUs of another domain may be gone, or have better to do than to run a task that may use
  * this one too. One other domain at a time.
  */
-static bool patrol_abroad(s32 cpu, u32 dom, u64 now)
+static bool patrol_other_domain(s32 cpu, u32 dom, u64 now)
 {
 	u32 other = (dom + 1 + cpu_ctx(cpu)->patrol_dom++ % (nr_doms - 1)) % nr_doms;
 	u32 tier;
@@ -123,7 +64,7 @@ static bool patrol_abroad(s32 cpu, u32 dom, u64 now)
 		return false;
 	bpf_for(tier, 0, TN_NR_TIERS) {
 		if (queue_len(queue_id(other, tier)) &&
-		    take_oldest(queue_id(other, tier), cpu, now - TN_STARVE_BOUND / 2, WHOM_OWED)) {
+		    take_oldest(queue_id(other, tier), cpu, now - TN_STARVE_BOUND / 2, FILTER_UNFINISHED)) {
 			this_stats()->steals++;
 			return true;
 		}
@@ -145,14 +86,14 @@ static bool patrol(s32 cpu, u32 dom, u64 now)
 		return false;
 	cpuc->patrol_at = now + TN_SERVE_EVERY;
 	check_lanes(cpu, dom, now);
-	if (nr_doms > 1 && patrol_abroad(cpu, dom, now))
+	if (nr_doms > 1 && patrol_other_domain(cpu, dom, now))
 		return true;
 	bpf_for(i, 0, 2 * TN_NR_TIERS) {
 		u32 at = cpuc->patrol_next++, tier = at % TN_NR_TIERS;
 		u32 lane_id = at & TN_NR_TIERS ? dom : cpu_lane(cpu);
 		u64 patience = tier == TN_BACKGROUND ? TN_AGING : TN_STARVE_BOUND / 2;
 
-		if (take_oldest(queue_id(lane_id, tier), cpu, now - patience, WHOM_OWED)) {
+		if (take_oldest(queue_id(lane_id, tier), cpu, now - patience, FILTER_UNFINISHED)) {
 			u64 waits = waits_per_cpu(cpu, dom) + 1;
 
 			/* There may be more of them. */
@@ -169,21 +110,6 @@ static bool holder_due(const struct cpu_ctx *cpuc, u64 now)
 	return anybody_stuck(now) && !time_before(now, cpuc->holder_at);
 }
 
-/* Anywhere below the declared jobs. */
-__weak int take_lower(s32 cpu, u32 dom, u64 oldest, u32 whom)
-{
-	u32 tier;
-
-	bpf_for(tier, TN_INFERRED, TN_NR_TIERS) {
-		u32 shared = queue_id(dom, tier), own = queue_id(cpu_lane(cpu), tier);
-
-		if ((queue_len(shared) && take_oldest(shared, cpu, oldest, whom)) ||
-		    (queue_len(own) && take_oldest(own, cpu, oldest, whom)))
-			return true;
-	}
-	return false;
-}
-
 /*
  * Kernel threads as often as they want: what they do is done soon. A thread of the same
  * process may as well be a hog, so each of them has one turn. Both take turns, since
@@ -192,60 +118,16 @@ __weak int take_lower(s32 cpu, u32 dom, u64 oldest, u32 whom)
 static bool take_holder(s32 cpu, u32 dom, u64 now)
 {
 	struct cpu_ctx *cpuc = cpu_ctx(cpu);
-	bool mates = cpuc->mates_first;
+	bool siblings = cpuc->siblings_first;
 
 	if (!holder_due(cpuc, now))
 		return false;
-	cpuc->mates_first = !mates;
-	if (take_lower(cpu, dom, now, mates ? WHOM_MATE : WHOM_KTHREAD) ||
-	    take_lower(cpu, dom, now, mates ? WHOM_KTHREAD : WHOM_MATE))
+	cpuc->siblings_first = !siblings;
+	if (take_lower(cpu, dom, now, siblings ? FILTER_SIBLING : FILTER_KTHREAD) ||
+	    take_lower(cpu, dom, now, siblings ? FILTER_KTHREAD : FILTER_SIBLING))
 		return true;
 	cpuc->holder_at = now + TN_HOLDER_EVERY;
 	return false;
-}
-
-/*
- * It waits behind what it schedules, and has the credit again that it had spent. Left there
- * it would be silent for seconds: those it had given up come back, and everybody is late.
- */
-static bool agent_due(s32 cpu, u32 dom, u64 now)
-{
-	u32 at = agent_waits_in;
-
-	return at && !agent_yielded && (at == dom + 1 || at == cpu_lane(cpu) + 1) &&
-	       agent_credit(now) >= agent_credit_most() / 2;
-}
-
-/* It may not be in its queue yet, or this CPU none of its own: that it waits is over only
- * when it runs. Another CPU's clock may have put it there a moment from now. */
-static bool take_waiting_agent(s32 cpu, u32 dom, u64 now)
-{
-	return take_lower(cpu, dom, now + TN_MSEC, WHOM_AGENT);
-}
-
-/* It lets brief jobs pass. Is it the turn of @cpu to go on with it, after what that runs? */
-static bool yielded_due(s32 cpu, u32 dom, bool runs_brief, u64 now)
-{
-	u32 at = agent_waits_in;
-
-	return agent_yielded && (at == dom + 1 || at == cpu_lane(cpu) + 1) &&
-	       !(agent_yields(now) && (runs_brief || brief_first(dom) || brief_first(cpu_lane(cpu))));
-}
-
-static bool take_yielded(s32 cpu, u32 dom, bool runs_brief, u64 now)
-{
-	if (!yielded_due(cpu, dom, runs_brief, now))
-		return false;
-	if (!agent_may_cut_in(now)) {
-		agent_yielded = false;
-		return false;
-	}
-	return take_waiting_agent(cpu, dom, now);
-}
-
-static bool take_agent(s32 cpu, u32 dom, u64 now)
-{
-	return agent_due(cpu, dom, now) && take_waiting_agent(cpu, dom, now);
 }
 
 static bool lane_due(u32 lane_id, u64 now, u32 servers)
@@ -314,8 +196,8 @@ __weak int serve_bound(s32 cpu, u32 dom, u64 now)
 	if (time_before(now, cpuc->bound_again))
 		return false;
 	/* Not twice in a row, or who is stuck again and again would have all turns. */
-	cpuc->helped = !cpuc->helped && take_holder(cpu, dom, now);
-	if (cpuc->helped || take_agent(cpu, dom, now) || patrol(cpu, dom, now))
+	cpuc->last_turn_holder = !cpuc->last_turn_holder && take_holder(cpu, dom, now);
+	if (cpuc->last_turn_holder || take_agent(cpu, dom, now) || patrol(cpu, dom, now))
 		cpuc->bound_turn = TURN_SINGLE;
 	else if (take_any_due(cpu, dom, now))
 		cpuc->bound_turn = TURN_QUEUE;
@@ -333,21 +215,11 @@ static void begin_turn(struct task_struct *p, struct task_ctx *tctx, s32 cpu)
 	bool crowd = waits_per_cpu(cpu, dom) > TN_BOUND_CROWD;
 	u64 slice = crowd ? TN_SLICE_BOUND_CROWD : TN_SLICE_BOUND;
 
-	owe_turn(tctx);
+	grant_turn(tctx);
 	cpuc->bound_turn = TURN_NONE;
 	cpuc->turn_until = scx_bpf_now() + slice;
 	cpuc->urgency = MIN(cpuc->urgency, URGENCY_TURN);
 	scx_bpf_task_set_slice(p, slice);
-}
-
-/* It joins a queue. */
-static void begin_wait(struct task_ctx *tctx, u64 now)
-{
-	tctx->queued_at = now;
-	if (turn_owed(tctx))
-		return;
-	tctx->turn_left = 0;
-	tctx->waits_since = now;
 }
 
 #endif /* __TEMPONET_BOUND_BPF_H */

@@ -12,6 +12,8 @@
 #ifndef __TEMPONET_CGROUP_BPF_H
 #define __TEMPONET_CGROUP_BPF_H
 
+#include "state.bpf.h"
+
 struct cgroup_ctx {
 	u64 weight; /* cpu.weight: 1 to 10000, 100 by default */
 	u64 hogs; /* weights of its runnable hogs */

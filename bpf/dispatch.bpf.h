@@ -1,34 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who runs next on a CPU.
+ * Dispatch: which task a CPU runs next, in the order in which the sources are asked.
  */
 #ifndef __TEMPONET_DISPATCH_BPF_H
 #define __TEMPONET_DISPATCH_BPF_H
 
-/* Give up jobs that cannot all be on time, @prev among them if it runs one. */
-static void shed(s32 cpu, u32 dom, struct task_ctx *prev, u64 now)
-{
-	u64 left = prev ? remaining(prev) : 0, deadline = prev ? hopeless_at(prev) : 0;
-	u64 cost = prev ? job_cost(prev) : 0;
-	int i;
-
-	bpf_for(i, 0, SHED_MAX) {
-		int shed = shed_load(dom, nr_servers(dom), left, deadline, now) ?:
-				   shed_load(cpu_lane(cpu), 1, left, deadline, now);
-
-		if (shed == SHED_NONE)
-			break;
-		if (shed == SHED_PREV) {
-			left = 0;
-			cost = 0;
-			if (prev)
-				prev->dropped = true;
-		}
-	}
-	if ((shed_dearest(dom, cost, now) ?: shed_dearest(cpu_lane(cpu), cost, now)) == SHED_PREV &&
-	    prev)
-		prev->dropped = true;
-}
+#include "agent.bpf.h"
+#include "throttle.bpf.h"
+#include "bound.bpf.h"
+#include "fair.bpf.h"
+#include "follow.bpf.h"
+#include "job.bpf.h"
+#include "placement.bpf.h"
+#include "pressure.bpf.h"
+#include "queue.bpf.h"
+#include "serve.bpf.h"
+#include "shed.bpf.h"
+#include "state.bpf.h"
+#include "take.bpf.h"
+#include "records.bpf.h"
+#include "tier.bpf.h"
 
 /* A job runs while others wait in this lane that compete with it. */
 static void note_contended(u32 lane_id, u64 now)
@@ -52,12 +43,12 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 	/* Going offline may fail half-way, and nobody says so. */
 	if (!is_online(cpu))
 		note_online(cpu);
-	if (lane_back_at[bounded(dom, NR_LANES)] || lane_back_at[bounded(cpu_lane(cpu), NR_LANES)]) {
+	if (lane_replenish_at[bounded(dom, NR_LANES)] || lane_replenish_at[bounded(cpu_lane(cpu), NR_LANES)]) {
 		now = scx_bpf_now();
-		if (back_due(dom, now))
-			bring_back(dom, cpu, now);
-		if (back_due(cpu_lane(cpu), now))
-			bring_back(cpu_lane(cpu), cpu, now);
+		if (replenish_due(dom, now))
+			replenish(dom, cpu, now);
+		if (replenish_due(cpu_lane(cpu), now))
+			replenish(cpu_lane(cpu), cpu, now);
 	}
 	declared = lane_len(shared, TN_DECLARED) | lane_len(own, TN_DECLARED);
 	inferred = lane_len(shared, TN_INFERRED) | lane_len(own, TN_INFERRED);
@@ -73,7 +64,7 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 		}
 	}
 
-	if (agent_yielded && take_yielded(cpu, dom, tctx && brief(tctx), now ?: scx_bpf_now())) {
+	if (agent_yielded && take_yielded(cpu, dom, tctx && short_job(tctx), now ?: scx_bpf_now())) {
 		this_stats()->dispatches[TN_SRC_SELF]++;
 		return;
 	}
@@ -97,10 +88,10 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 			prev_urg = task_urgency(tctx, cpu, now);
 	}
 
-	cpu_ctx(cpu)->spoken_for = false;
+	cpu_ctx(cpu)->preempt_pending = false;
 	cpu_ctx(cpu)->trust_until = 0;
-	cpu_ctx(cpu)->brief_next = tctx && tctx->cut_in &&
-				   (brief_first(dom) || brief_first(cpu_lane(cpu)));
+	cpu_ctx(cpu)->short_job_next = tctx && tctx->bypass_queue &&
+				   (short_job_first(dom) || short_job_first(cpu_lane(cpu)));
 	served = SERVED_NONE;
 	tier = TN_DECLARED;
 	if (declared && best_level != TN_LEVEL_EDF)
@@ -123,8 +114,8 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 	moved = served == SERVED_MOVED || served == SERVED_FOLLOWED;
 	if (!moved)
 		tier = tctx ? task_tier(tctx, cpu, now) : TN_BACKGROUND;
-	/* Whoever was moved is counted until he runs. What has no declared deadline is
-	 * in nobody's way. */
+	/* A task that was moved is counted until it runs. A task without a declared
+	 * deadline does not contend. */
 	if ((tier == TN_DECLARED || tier == TN_LATE) &&
 	    lane_claims(shared) + lane_claims(own) > moved) {
 		note_contended(dom, now);
@@ -142,7 +133,7 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 		}
 		scx_bpf_task_set_slice(prev, tier == TN_BACKGROUND ? hog_slice(cpu) : tier_slice(tier));
 		if (job != tctx->job && concerns_agent(tctx))
-			tell_change(prev, tctx, cpu, TN_REC_RUNNABLE | TN_REC_RUNNING, now);
+			emit_change(prev, tctx, cpu, TN_REC_RUNNABLE | TN_REC_RUNNING, now);
 	}
 }
 

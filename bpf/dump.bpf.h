@@ -6,6 +6,12 @@
 #ifndef __TEMPONET_DUMP_BPF_H
 #define __TEMPONET_DUMP_BPF_H
 
+#include "agent.bpf.h"
+#include "board.bpf.h"
+#include "load.bpf.h"
+#include "queue.bpf.h"
+#include "state.bpf.h"
+
 /* How far @at lies in the future, in us. */
 static s64 us_until(u64 at, u64 now)
 {
@@ -51,7 +57,7 @@ void BPF_STRUCT_OPS(temponet_dump_cpu, struct scx_dump_ctx *dctx, s32 cpu, bool 
 		scx_bpf_dump("runs tier %u, key %lld us from now, preempt pending %d, next patrol in %lld us",
 			     urgency_tier(cpuc->urgency),
 			     us_until(cpuc->urgency & ((1ULL << URGENCY_KEY_BITS) - 1), now),
-			     cpuc->spoken_for, us_until(cpuc->patrol_at, now));
+			     cpuc->preempt_pending, us_until(cpuc->patrol_at, now));
 	dump_lane("CPU", cpu, cpu_lane(cpu), now);
 }
 

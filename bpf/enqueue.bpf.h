@@ -5,9 +5,34 @@
 #ifndef __TEMPONET_ENQUEUE_BPF_H
 #define __TEMPONET_ENQUEUE_BPF_H
 
+#include "agent.bpf.h"
+#include "throttle.bpf.h"
+#include "cgroup.bpf.h"
+#include "fair.bpf.h"
+#include "job.bpf.h"
+#include "params.bpf.h"
+#include "preempt.bpf.h"
+#include "queue.bpf.h"
+#include "state.bpf.h"
+#include "records.bpf.h"
+#include "tier.bpf.h"
+
 /*
- * Queue a task that found no idle CPU, and push aside whoever is less urgent.
- * Returns the CPU it is meant for.
+ * A task without a rhythm is taken for as short as it was before, and a newcomer for
+ * short, until they show otherwise. A crowd of them is not believed: it would stand
+ * before all who have shown that they are short. It is one if so many of its kind as
+ * wait here would keep the last of them waiting for TN_CROWD: eight newcomers per CPU,
+ * or hundreds that pass messages.
+ */
+static bool crowded(u32 dom, const struct task_ctx *tctx)
+{
+	return !steady(tctx) && !tctx->rcu &&
+	       lane_len(lane(dom), TN_INFERRED) * tctx->runtime_ns > (u64)TN_CROWD * nr_servers(dom);
+}
+
+/*
+ * Queue a task that found no idle CPU, and preempt a CPU that runs something less urgent.
+ * Returns the CPU that the task is meant for.
  */
 static __always_inline s32 queue_task(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq_flags,
 		      bool sync, u64 now)
@@ -38,16 +63,15 @@ static __always_inline s32 queue_task(struct task_struct *p, struct task_ctx *tc
 		begin_wait(tctx, now);
 	else if (enq_flags & SCX_ENQ_REENQ)
 		/* It was next, and a real-time task came first. */
-		owe_turn(tctx);
+		grant_turn(tctx);
 	join_queue(tctx, queue, now);
-	if (is_agent(p))
-		agent_waits_in = queue / TN_NR_TIERS + 1;
+	note_agent_queued(p, queue / TN_NR_TIERS);
 	if (tctx->base == TN_DECLARED && (tier == TN_INFERRED || tier == TN_BACKGROUND))
-		note_ahead(queue / TN_NR_TIERS, tctx);
+		note_throttled(queue / TN_NR_TIERS, tctx);
 	if (tier == TN_DECLARED && !(enq_flags & SCX_ENQ_REENQ))
 		note_release(p, tctx, queue, cpu, victim, now);
 	else if (concerns_agent(tctx))
-		tell_change(p, tctx, cpu, TN_REC_RUNNABLE, now);
+		emit_change(p, tctx, cpu, TN_REC_RUNNABLE, now);
 	scx_bpf_dsq_insert_vtime(p, queue, tier_slice(tier), tier_key(tctx, tier, now), enq_flags);
 
 	if (victim >= 0)
@@ -88,7 +112,7 @@ s32 BPF_STRUCT_OPS(temponet_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 		return prev_cpu;
 	now = scx_bpf_now();
 	if (is_agent(p))
-		agent_woken_at = now;
+		note_agent_woken(now);
 	if (tctx->sleep != AWAKE)
 		wake_job(p, tctx, now);
 	tctx->run_tier = task_tier(tctx, prev_cpu, now);
@@ -110,7 +134,7 @@ s32 BPF_STRUCT_OPS(temponet_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 	if (!may_use(p, cpu))
 		return cpu;
 	/* enqueue() puts it there. */
-	if (is_agent(p) && agent_may_cut_in(now))
+	if (is_agent(p) && agent_may_bypass(now))
 		return least_urgent_cpu(p, cpu);
 	return queue_task(p, tctx, cpu, 0, wake_flags & SCX_WAKE_SYNC, now);
 }
@@ -137,14 +161,14 @@ void BPF_STRUCT_OPS(temponet_enqueue, struct task_struct *p, u64 enq_flags)
 	tctx->run_tier = task_tier(tctx, cpu, now);
 	/* select_cpu() is not asked where there is nothing to select. */
 	if (is_agent(p) && (enq_flags & SCX_ENQ_WAKEUP))
-		agent_woken_at = now;
+		note_agent_woken(now);
 
 	/* It was taken out of a queue without having run (affinity, class). */
 	leave_queue(tctx);
 
 	if (is_cpu_kthread(p)) {
-		/* Put back by cpu_release() it has nobody to push aside: the task that
-		 * the CPU is being taken from would be queued without a slice. */
+		/* Put back by cpu_release(), a kthread must not preempt: the task that
+		 * loses the CPU anyway would be queued without a slice. */
 		u64 how = enq_flags & SCX_ENQ_REENQ ? SCX_ENQ_HEAD : SCX_ENQ_PREEMPT;
 
 		this_stats()->dispatches[TN_SRC_KTHREAD]++;
@@ -152,24 +176,9 @@ void BPF_STRUCT_OPS(temponet_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 
-	tctx->cut_in = false;
-	if (is_agent(p) && agent_may_cut_in(now)) {
-		/* It pushes others aside when it wakes up. When a kernel thread pushed
-		 * it aside it is next; if it pushed then, it would push itself. */
-		bool wakes = enq_flags & SCX_ENQ_WAKEUP;
-		u64 how = wakes ? SCX_ENQ_PREEMPT : SCX_ENQ_HEAD;
-
-		/* Among the declared nobody would look for it. */
-		agent_yielded = agent_yields(now) && tctx->run_tier != TN_DECLARED &&
-				((wakes && cpu_ctx(cpu)->brief) || cpu_ctx(cpu)->brief_next ||
-				 brief_first(dom_of(cpu)) || brief_first(cpu_lane(cpu)));
-		if (!agent_yielded) {
-			this_stats()->dispatches[TN_SRC_SELF]++;
-			tctx->cut_in = true;
-			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, TN_SLICE_JOB, enq_flags | how);
-			return;
-		}
-	}
+	tctx->bypass_queue = false;
+	if (is_agent(p) && agent_may_bypass(now) && agent_bypass_queue(p, tctx, cpu, enq_flags, now))
+		return;
 
 	if (pinned(p))
 		idle = scx_bpf_test_and_clear_cpu_idle(cpu) ? cpu : -1;

@@ -8,6 +8,13 @@
 #ifndef __TEMPONET_FOLLOW_BPF_H
 #define __TEMPONET_FOLLOW_BPF_H
 
+#include "board.bpf.h"
+#include "pressure.bpf.h"
+#include "queue.bpf.h"
+#include "serve.bpf.h"
+#include "slack.bpf.h"
+#include "state.bpf.h"
+
 /* How far down a queue a decided task is looked for, and how many are ranked. */
 #define FOLLOW_SCAN 64
 #define RANK_FIRST 8
@@ -23,36 +30,6 @@ static s64 table_score(const struct task_ctx *tctx, u32 level, u64 now)
 
 	return table->q[bounded(row * TN_WORK_BINS + work_bin(remaining(tctx)),
 				TN_CLASSES * TN_SLACK_BINS * TN_WORK_BINS)];
-}
-
-/*
- * A declared job found no idle CPU. Where it pushes nobody but a hog aside, or all are on
- * time anyway, there is nothing to decide, and to wake the agent would only delay the job.
- */
-static __always_inline void note_release(struct task_struct *p, struct task_ctx *tctx, u32 queue,
-					 s32 cpu, s32 victim, u64 now)
-{
-	u32 aside = victim >= 0 ? urgency_tier(cpu_ctx(victim)->urgency) : TN_DECLARED;
-	bool news;
-
-	if (!agent_wanted())
-		return;
-	/* What was running and makes room is not news; for a brief job it soon runs again. */
-	news = tctx->told_job != tctx->job;
-	if (!news && cpu_ctx(bpf_get_smp_processor_id())->brief_next)
-		return;
-	if (news) {
-		u32 lane_id = bounded(queue / TN_NR_TIERS, NR_LANES);
-
-		tctx->told_job = tctx->job;
-		lane_released[lane_id] = now;
-		if (brief(tctx))
-			lane_brief[lane_id] = true;
-	}
-	if (aside == TN_INFERRED || aside > TN_LATE || at_ease(cpu, now))
-		tell_change(p, tctx, cpu, TN_REC_RUNNABLE, now);
-	else
-		tell_contention(p, tctx, cpu, news, now);
 }
 
 /* May what @cpu runs stay, though somebody is due earlier? */
@@ -226,10 +203,10 @@ __weak int follow_table(s32 cpu, u32 dom, u32 level, u64 free, u64 now)
 	return SERVED_FOLLOWED;
 }
 
-/* No decision can be about a brief job that came since, and to rank it would only delay it. */
-static bool brief_came(u32 lane_id)
+/* No decision can be about a short job that came since, and to rank it would only delay it. */
+static bool short_job_came(u32 lane_id)
 {
-	bool *came = &lane_brief[bounded(lane_id, NR_LANES)];
+	bool *came = &lane_short_job[bounded(lane_id, NR_LANES)];
 
 	if (!*came)
 		return false;
@@ -247,8 +224,8 @@ static int follow(s32 cpu, u32 dom, u64 prev_urg, u32 prev_pid, u64 now)
 
 	if (level == TN_LEVEL_EDF)
 		return SERVED_NONE;
-	if (brief_came(dom) || brief_came(cpu_lane(cpu))) {
-		cpu_ctx(cpu)->brief_next = true;
+	if (short_job_came(dom) || short_job_came(cpu_lane(cpu))) {
+		cpu_ctx(cpu)->short_job_next = true;
 		return SERVED_NONE;
 	}
 	if (level == TN_LEVEL_AGENT) {

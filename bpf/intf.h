@@ -120,11 +120,11 @@ enum temponet_times {
 	/* CPU clocks may disagree by this much. */
 	TN_CLOCK_SKEW = 200 * TN_USEC,
 
-	/* A job as short as this, and due as soon after its release, is brief: no decision
+	/* A job as short as this, and due as soon after its release, is short: no decision
 	 * can be made in time for it, so the agent lets it pass, for TN_AGENT_YIELDS from
 	 * when it was woken up. */
-	TN_BRIEF_RUNTIME = 1 * TN_MSEC,
-	TN_BRIEF_DEADLINE = 8 * TN_MSEC,
+	TN_SHORT_JOB_RUNTIME = 1 * TN_MSEC,
+	TN_SHORT_JOB_DEADLINE = 8 * TN_MSEC,
 	TN_AGENT_YIELDS = 8 * TN_MSEC,
 };
 #define TN_STARVE_BOUND 4000000000ULL
@@ -141,7 +141,7 @@ enum temponet_silence {
 
 /* How long after the last contention the agent is still told of every change,
  * so that a periodic load is one conversation and not many. */
-#define TN_TELL_FOR 1000000000ULL
+#define TN_EMIT_FOR 1000000000ULL
 /* No job out of order for longer than this on an old promise. */
 #define TN_PROMISE_MAX (100 * TN_MSEC)
 /* However far ahead an expiry lies. */

@@ -9,6 +9,9 @@
 #ifndef __TEMPONET_LOAD_BPF_H
 #define __TEMPONET_LOAD_BPF_H
 
+#include "pressure.bpf.h"
+#include "state.bpf.h"
+
 /* Of a CPU; the rest is for what switching costs. */
 #define LOAD_ONE (1ULL << 20)
 #define LOAD_FITS (LOAD_ONE / 10 * 9)
@@ -71,7 +74,7 @@ static bool load_fits(void)
 }
 
 /* Nothing is to be decided, by what was declared and by what was seen. */
-static bool at_ease(s32 cpu, u64 now)
+static bool feasible(s32 cpu, u64 now)
 {
 	return load_fits() && !overloaded(cpu, true, now);
 }

@@ -22,13 +22,13 @@
  *    of its own (queue.bpf.h). The first two are ordered by deadline, late by cost,
  *    background by when weighted virtual time says it is their turn. When jobs are late: pressure.bpf.h.
  * 2. Jobs (job.bpf.h). Release by wake-up, completion by sleep, the CBS wake-up
- *    rule in between; budgets that keep a liar from being everybody's problem, and
- *    the way back for whoever was ahead of his (ahead.bpf.h).
+ *    rule in between. A task that exceeds its budget is throttled until its next
+ *    period (throttle.bpf.h).
  * 3. Parameters (params.bpf.h): hint, rule, estimate.
  * 4. Preemption (preempt.bpf.h): at enqueue (enqueue.bpf.h), of the CPU that runs the least
  *    urgent task. At the tick, for everything that time alone changes: budgets
  *    used up, deadlines passed, queues that waited their bound.
- * 5. The agent (tell, board, follow). It is told of declared jobs while they
+ * 5. The agent (agent, records, board, follow). It is told of declared jobs while they
  *    compete, and says which tasks to keep where not all can be on time, whom to
  *    run next on a CPU, and how it values jobs. Its word changes the order of
  *    waiting jobs, never whether somebody runs.
@@ -45,26 +45,31 @@ char _license[] SEC("license") = "GPL";
 
 UEI_DEFINE(uei);
 
-#include "state.bpf.h"
-#include "pressure.bpf.h"
-#include "rcu.bpf.h"
+#include "agent.bpf.h"
+#include "throttle.bpf.h"
+#include "board.bpf.h"
+#include "bound.bpf.h"
+#include "cgroup.bpf.h"
+#include "dispatch.bpf.h"
+#include "dump.bpf.h"
+#include "enqueue.bpf.h"
+#include "fair.bpf.h"
+#include "follow.bpf.h"
+#include "job.bpf.h"
 #include "load.bpf.h"
 #include "params.bpf.h"
-#include "board.bpf.h"
-#include "job.bpf.h"
-#include "tell.bpf.h"
-#include "cgroup.bpf.h"
-#include "queue.bpf.h"
 #include "placement.bpf.h"
-#include "ahead.bpf.h"
-#include "bound.bpf.h"
-#include "follow.bpf.h"
 #include "preempt.bpf.h"
-#include "dispatch.bpf.h"
-#include "enqueue.bpf.h"
-#include "dump.bpf.h"
+#include "pressure.bpf.h"
+#include "queue.bpf.h"
+#include "rcu.bpf.h"
+#include "slack.bpf.h"
+#include "state.bpf.h"
+#include "stuck.bpf.h"
+#include "records.bpf.h"
+#include "tier.bpf.h"
 
-static void show(s32 cpu, const struct task_struct *p, const struct task_ctx *tctx)
+static void publish_view(s32 cpu, const struct task_struct *p, const struct task_ctx *tctx)
 {
 	struct temponet_cpu_view *view = &cpu_views[bounded(cpu, TN_MAX_CPUS)];
 
@@ -89,23 +94,14 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 	tctx->on_cpu = true;
 	tier = tctx->run_tier;
 	cpuc->looked_again = false;
-	cpuc->urgency = tctx->cut_in ? URGENCY_NEVER : urgency(tier, tier_key(tctx, tier, now));
-	cpuc->brief = brief(tctx);
-	cpuc->brief_next = false;
-	cpuc->spoken_for = false;
-	if (is_agent(p)) {
-		agent_yielded = false;
-		agent_waits_in = 0;
-		if (tctx->cut_in) {
-			agent_on = cpu + 1;
-			/* One that came just before this had nobody to push aside yet. */
-			if (agent_yields(now) && (brief_first(dom_of(cpu)) || brief_first(cpu_lane(cpu))))
-				scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
-		}
-	}
+	cpuc->urgency = tctx->bypass_queue ? URGENCY_NEVER : urgency(tier, tier_key(tctx, tier, now));
+	cpuc->runs_short_job = short_job(tctx);
+	cpuc->short_job_next = false;
+	cpuc->preempt_pending = false;
+	note_agent_running(p, tctx, cpu, now);
 	stats = class_stats(tier);
 	stats->runs++;
-	show(cpu, p, tctx);
+	publish_view(cpu, p, tctx);
 
 	if (tctx->queued_at) {
 		queue = leave_queue(tctx);
@@ -119,26 +115,26 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 		if (tier > TN_INFERRED)
 			cpuc->hog_since = now;
 		if (tier == TN_BACKGROUND) {
-			/* Who was taken from the middle says nothing of the others. */
+			/* A task taken from the middle does not show where the clock stands. */
 			if (cpuc->bound_turn != TURN_SINGLE && tctx->reader != READER_WAITS)
 				advance_vclock(tctx->vtime, now);
 			/* Who came here without a wait has nothing to wait on since. */
-			owe_turn(tctx);
+			grant_turn(tctx);
 			scx_bpf_task_set_slice(p, hog_slice(cpu));
 		}
 	} else if (tctx->placed && !is_cpu_kthread(p) &&
 		   outranked_by_declared(cpu, dom_of(cpu), cpuc->urgency)) {
-		/* It was given an idle CPU, and before it came here somebody more
-		 * urgent woke up, who had nobody to push aside yet. Once only: whom
-		 * the kernel puts back without asking us (a task that exits or may
-		 * not migrate) would come here again at once, for ever. */
+		/* The task was given an idle CPU. A more urgent one that woke up before
+		 * it ran saw nothing to preempt. Once only: a task that the kernel puts
+		 * back without asking us (it exits, or may not migrate) would be
+		 * preempted for ever. */
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	}
 	tctx->placed = false;
 	if (tctx->reader == READER_WAITS)
 		tctx->reader = READER_RUNS;
 	if (concerns_agent(tctx))
-		tell_change(p, tctx, cpu, TN_REC_RUNNABLE | TN_REC_RUNNING, now);
+		emit_change(p, tctx, cpu, TN_REC_RUNNABLE | TN_REC_RUNNING, now);
 	cpuc->turn_until = 0;
 	if (cpuc->bound_turn)
 		begin_turn(p, tctx, cpu);
@@ -169,15 +165,15 @@ static enum temponet_resched why_resched(const struct task_ctx *tctx, s32 cpu, u
 	struct cpu_ctx *cpuc = cpu_ctx(cpu);
 	u32 dom = dom_of(cpu);
 	/* Nobody's turn is cut short at once for somebody else's. */
-	bool begun = turn || (tier == TN_BACKGROUND && turn_owed(tctx));
+	bool begun = turn || (tier == TN_BACKGROUND && turn_unfinished(tctx));
 
 	if ((tier != TN_DECLARED || !trusted(cpu, now)) && outranked(cpu, dom, cpuc->urgency))
 		return TN_RESCHED_URGENT;
 	if (!begun && bound_due(cpu, dom, now))
 		return TN_RESCHED_BOUND;
-	if (back_due(dom, now) || back_due(cpu_lane(cpu), now))
+	if (replenish_due(dom, now) || replenish_due(cpu_lane(cpu), now))
 		return TN_RESCHED_REPLENISHED;
-	if (yielded_due(cpu, dom, cpuc->brief, now))
+	if (yielded_due(cpu, dom, cpuc->runs_short_job, now))
 		return TN_RESCHED_AGENT;
 	if (tier != TN_DECLARED && scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL_ON | cpu))
 		return TN_RESCHED_LOCAL;
@@ -190,7 +186,7 @@ static void end_slice(struct task_struct *p, enum temponet_resched why)
 	scx_bpf_task_set_slice(p, 0);
 }
 
-/* What time alone changes. */
+/* The tick finds what time alone changes: budgets, deadlines, bounds. */
 void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 {
 	struct task_ctx *tctx = task_ctx(p);
@@ -203,8 +199,8 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 
 	if (!tctx)
 		return;
-	if (cpuc->spoken_for) {
-		/* All else waits for its turn in dispatch(). */
+	if (cpuc->preempt_pending) {
+		/* The preemption is decided in dispatch(). */
 		end_slice(p, TN_RESCHED_PENDING);
 		return;
 	}
@@ -215,16 +211,16 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 	account(p, tctx);
 	refresh_running(p, tctx, now);
 	/* It may run on for long, as something else than what was told of, or untold. */
-	if ((deadline != tctx->deadline_at || period != tctx->period_ns || brief(tctx)) &&
+	if ((deadline != tctx->deadline_at || period != tctx->period_ns || short_job(tctx)) &&
 	    concerns_agent(tctx))
-		tell_change(p, tctx, cpu, TN_REC_RUNNABLE | TN_REC_RUNNING, now);
+		emit_change(p, tctx, cpu, TN_REC_RUNNABLE | TN_REC_RUNNING, now);
 	tier = task_tier(tctx, cpu, now);
 	tctx->run_tier = tier;
-	cpuc->brief = brief(tctx);
-	if (tctx->cut_in && !agent_spent) {
+	cpuc->runs_short_job = short_job(tctx);
+	if (tctx->bypass_queue && !agent_spent) {
 		/* One that was to push it aside may have been kept. */
 		cpuc->urgency = URGENCY_NEVER;
-		if (agent_yields(now) && (brief_first(dom) || brief_first(cpu_lane(cpu))))
+		if (agent_must_yield(cpu, dom, now))
 			end_slice(p, TN_RESCHED_AGENT);
 		return;
 	}
@@ -253,14 +249,13 @@ void BPF_STRUCT_OPS(temponet_stopping, struct task_struct *p, bool runnable)
 		return;
 	account(p, tctx);
 	tctx->on_cpu = false;
-	if (is_agent(p))
-		agent_on = 0;
-	tctx->cut_in = false;
+	note_agent_stopped(p);
+	tctx->bypass_queue = false;
 	note_reader(p, tctx, runnable);
 	if (runnable) {
 		/* Whose slice is used up is told of when it is queued again, if it is. */
-		if (concerns_agent(tctx) && (p->scx.slice || exits(p) || is_migration_disabled(p)))
-			tell_change(p, tctx, tctx->cpu, TN_REC_RUNNABLE, scx_bpf_now());
+		if (concerns_agent(tctx) && (p->scx.slice || is_exiting(p) || is_migration_disabled(p)))
+			emit_change(p, tctx, tctx->cpu, TN_REC_RUNNABLE, scx_bpf_now());
 		return;
 	}
 	unweigh_hog(p, tctx);
@@ -272,12 +267,12 @@ void BPF_STRUCT_OPS(temponet_stopping, struct task_struct *p, bool runnable)
 	note_stuck(p, tctx, tctx->slept_at);
 	if (!tctx->stuck)
 		note_end(tctx, tctx->slept_at);
-	tell_end(p, tctx, tctx->slept_at);
+	emit_end(p, tctx, tctx->slept_at);
 }
 
 /*
  * sched_yield(): a declared task is done with its job. What it runs before its next period
- * begins, it runs below all declared jobs. Who yields again before that has no job to end.
+ * begins, it runs throttled. A second yield before that finds no job to end.
  */
 bool BPF_STRUCT_OPS(temponet_yield, struct task_struct *from, struct task_struct *to)
 {
@@ -308,7 +303,7 @@ void BPF_STRUCT_OPS(temponet_update_idle, s32 cpu, bool idle)
 	if (!idle)
 		return;
 	cpuc->urgency = URGENCY_IDLE;
-	cpuc->brief = false;
+	cpuc->runs_short_job = false;
 	cpu_views[bounded(cpu, TN_MAX_CPUS)].pid = 0;
 	/* Who was queued since it looked saw a busy CPU. Once per idle time: what
 	 * cannot come here after all would keep it looking. */
@@ -349,7 +344,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(temponet_init_task, struct task_struct *p,
 	return 0;
 }
 
-/* It comes to us: what it ran elsewhere is none of our books' business. */
+/* The task enters this class: CPU time that it used in another is not charged. */
 void BPF_STRUCT_OPS(temponet_enable, struct task_struct *p)
 {
 	struct task_ctx *tctx = task_ctx(p);
@@ -358,7 +353,7 @@ void BPF_STRUCT_OPS(temponet_enable, struct task_struct *p)
 		tctx->accounted_ns = p->se.sum_exec_runtime;
 }
 
-/* It leaves us for another class, or for good. */
+/* The task leaves for another class, or exits. */
 void BPF_STRUCT_OPS(temponet_disable, struct task_struct *p)
 {
 	struct task_ctx *tctx = task_ctx(p);
@@ -369,13 +364,10 @@ void BPF_STRUCT_OPS(temponet_disable, struct task_struct *p)
 	unweigh_hog(p, tctx);
 	claim_load(p, tctx, false);
 	tctx->params_at = 0;
-	if (is_agent(p)) {
-		agent_yielded = false;
-		agent_waits_in = 0;
-	}
+	note_agent_left(p);
 	note_unstuck(tctx);
 	tctx->queued_at = 0;
-	tell_change(p, tctx, tctx->cpu, TN_REC_EXITED, scx_bpf_now());
+	emit_change(p, tctx, tctx->cpu, TN_REC_EXITED, scx_bpf_now());
 	if (tctx->sleep == ASLEEP)
 		complete_job(p, tctx, tctx->slept_at);
 	tctx->open = false;

@@ -6,6 +6,9 @@
 #ifndef __TEMPONET_PARAMS_BPF_H
 #define __TEMPONET_PARAMS_BPF_H
 
+#include "load.bpf.h"
+#include "state.bpf.h"
+
 /* Pinned by userspace; whoever may write it may write anything, so every value
  * is checked again here. */
 struct {

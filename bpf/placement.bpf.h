@@ -6,6 +6,10 @@
 #ifndef __TEMPONET_PLACEMENT_BPF_H
 #define __TEMPONET_PLACEMENT_BPF_H
 
+#include "queue.bpf.h"
+#include "requeue.bpf.h"
+#include "state.bpf.h"
+
 /* How many tasks of a queue one check looks at. What stands behind them comes nearer. */
 #define PLACEMENT_SCAN 32
 /* A count that differs from its queue for this long, while nobody comes or goes, is wrong. */
@@ -29,18 +33,6 @@ static bool lane_serves(u32 lane_id, const struct task_struct *p)
 			return true;
 	}
 	return false;
-}
-
-/* Counts @tctx in another queue. Whoever swaps the number counts: the task may be running by now. */
-static bool recount(struct task_ctx *tctx, u32 from, u32 to, u64 now)
-{
-	if (__sync_val_compare_and_swap(&tctx->queue, from + 1, to + 1) != from + 1)
-		return false;
-	if (!queue_len(to))
-		*queue_served_at(to) = now;
-	__sync_fetch_and_add(queue_count(to), CAME_ONE + 1);
-	__sync_fetch_and_sub(queue_count(from), 1);
-	return true;
 }
 
 /*
@@ -165,7 +157,7 @@ static void note_online(s32 cpu)
 		__sync_fetch_and_sub(&nr_dead_doms, 1);
 	__sync_fetch_and_add(&hotplugs, 1);
 	cpu_ctx(cpu)->urgency = URGENCY_IDLE;
-	cpu_ctx(cpu)->spoken_for = false;
+	cpu_ctx(cpu)->preempt_pending = false;
 }
 
 void BPF_STRUCT_OPS(temponet_cpu_online, s32 cpu)

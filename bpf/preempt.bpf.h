@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Whom a more urgent job pushes aside: the CPU that runs the least urgent task.
+ * Preemption: which CPU a more urgent job takes. It is the one that runs the least urgent task.
  */
 #ifndef __TEMPONET_PREEMPT_BPF_H
 #define __TEMPONET_PREEMPT_BPF_H
+
+#include "agent.bpf.h"
+#include "queue.bpf.h"
+#include "state.bpf.h"
 
 /* How many CPUs an inferred job looks at; a declared one looks at all. */
 #define INFERRED_SCAN 8
 
 /*
- * May an inferred job push aside what @cpu runs? A stream of messages wakes a
+ * May an inferred job preempt what @cpu runs? A stream of messages wakes a
  * reader each; if every one of them cost the sender its CPU at once, the sender
  * would be switched out per message. A hog has TN_HOG_STINT to itself, and a
  * waker that says it is about to sleep is believed. The tick settles the rest.
  */
-static bool may_push_aside(s32 cpu, u64 urg, bool sync, u64 now)
+static bool may_preempt(s32 cpu, u64 urg, bool sync, u64 now)
 {
 	if (sync && cpu == bpf_get_smp_processor_id())
 		return false;
@@ -45,34 +49,6 @@ static s32 scan_for_victim(const struct task_struct *p, u32 start, u32 len, u64 
 	return victim;
 }
 
-/* Is there a declared job in a lane for @cpu, and before @urg? */
-static bool declared_before(u32 lane_id, s32 cpu, u64 urg)
-{
-	u64 key;
-
-	if (!lane_len(lane(lane_id), TN_DECLARED))
-		return false;
-	key = head_key(queue_id(lane_id, TN_DECLARED), cpu);
-	return key != NO_KEY && urgency(TN_DECLARED, key) < urg;
-}
-
-static bool outranked_by_declared(s32 cpu, u32 dom, u64 urg)
-{
-	return declared_before(dom, cpu, urg) || declared_before(cpu_lane(cpu), cpu, urg);
-}
-
-/* Where the agent lets a brief job pass, if that is what would run there next. */
-static s32 agent_for_brief(struct task_struct *p, u64 urg, u64 now)
-{
-	s32 cpu = (s32)agent_on - 1;
-	struct task_ctx *tctx;
-
-	if (cpu < 0 || !agent_yields(now) || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
-		return -1;
-	tctx = task_ctx(p);
-	return tctx && brief(tctx) && !outranked_by_declared(cpu, dom_of(cpu), urg) ? cpu : -1;
-}
-
 static __always_inline s32 find_victim(struct task_struct *p, s32 cpu, u32 tier, u64 urg, bool sync,
 		       u64 now)
 {
@@ -98,12 +74,12 @@ static __always_inline s32 find_victim(struct task_struct *p, s32 cpu, u32 tier,
 		victim = scan_for_victim(p, dom_start[dom], dom_len[dom], &worst);
 
 	if (tier == TN_INFERRED)
-		return victim >= 0 && may_push_aside(victim, cpu_ctx(victim)->urgency, sync, now) ?
+		return victim >= 0 && may_preempt(victim, cpu_ctx(victim)->urgency, sync, now) ?
 			       victim :
 			       -1;
 	if (victim < 0 && nr_doms > 1 && !pinned(p))
 		victim = scan_for_victim(p, 0, nr_cpus, &worst);
-	return victim >= 0 ? victim : agent_for_brief(p, urg, now);
+	return victim >= 0 ? victim : agent_cpu_for_short_job(p, urg, now);
 }
 
 /* Where a task disturbs least. */
@@ -119,29 +95,16 @@ static s32 least_urgent_cpu(const struct task_struct *p, s32 cpu)
 	return victim >= 0 ? victim : cpu;
 }
 
-/* Does anything wait that @cpu should run instead of what has urgency @urg? */
-static bool outranked(s32 cpu, u32 dom, u64 urg)
-{
-	struct lane *shared = lane(dom), *own = lane(cpu_lane(cpu));
-	u32 tier = urgency_tier(urg);
-
-	if (tier > TN_INFERRED && (lane_len(shared, TN_INFERRED) | lane_len(own, TN_INFERRED)))
-		return true;
-	if (tier > TN_LATE && (lane_len(shared, TN_LATE) | lane_len(own, TN_LATE)))
-		return true;
-	return outranked_by_declared(cpu, dom, urg);
-}
-
 /*
- * Spoken for: the next one to look finds another victim. If the CPU has switched since we looked,
- * its own word stands, and it decides again when the kick arrives.
+ * Publishing the new urgency makes the next job choose another victim. If the CPU has switched
+ * tasks since @seen was read, its own urgency stands; it decides again when the kick arrives.
  */
 static void preempt(s32 cpu, u64 seen, u64 urg)
 {
 	struct cpu_ctx *cpuc = cpu_ctx(cpu);
 
 	if (__sync_val_compare_and_swap(&cpuc->urgency, seen, urg) == seen)
-		cpuc->spoken_for = true;
+		cpuc->preempt_pending = true;
 	this_stats()->preemptions++;
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }

@@ -7,6 +7,8 @@
 #ifndef __TEMPONET_PRESSURE_BPF_H
 #define __TEMPONET_PRESSURE_BPF_H
 
+#include "state.bpf.h"
+
 enum { LATE_DECLARED, LATE_ANY };
 
 struct pressure {

@@ -14,6 +14,9 @@
 #ifndef __TEMPONET_QUEUE_BPF_H
 #define __TEMPONET_QUEUE_BPF_H
 
+#include "slack.bpf.h"
+#include "state.bpf.h"
+
 /* The queues of one domain or one CPU. */
 struct lane {
 	/* How many wait, in the low half; how often somebody came, in the upper half. */
@@ -32,8 +35,8 @@ const volatile u32 misplace_permille;
 
 /* When a declared job was last queued there. */
 static u64 lane_released[NR_LANES];
-/* One of those since then was brief, and nobody was taken from there yet. */
-static bool lane_brief[NR_LANES];
+/* One of those since then was short, and nobody was taken from there yet. */
+static bool lane_short_job[NR_LANES];
 
 static struct lane *lane(u32 id)
 {
@@ -188,8 +191,8 @@ static u64 head_key(u32 queue, s32 cpu)
 	return first_key(queue, cpu);
 }
 
-/* Is a brief job the first to be served by deadline? */
-static bool brief_first(u32 lane_id)
+/* Is a short job the first to be served by deadline? */
+static bool short_job_first(u32 lane_id)
 {
 	u32 queue = queue_id(lane_id, TN_DECLARED);
 	struct task_struct *p;
@@ -202,7 +205,7 @@ static bool brief_first(u32 lane_id)
 	if (!p)
 		return true;
 	tctx = task_ctx(p);
-	return tctx && brief(tctx);
+	return tctx && short_job(tctx);
 }
 
 static u64 tier_slice(u32 tier)
@@ -215,221 +218,6 @@ static u64 tier_slice(u32 tier)
  * inlined into dispatch() the verifier would follow every way through all of
  * them in turn, and give up.
  */
-
-/* The task @pid of queue @from waits in another @tier of its lane from now on. A declared
- * job that has to is given up. */
-__weak int move_queued(u32 from, u32 tier, u32 pid, u64 now)
-{
-	u32 to = queue_id(from / TN_NR_TIERS, tier);
-	struct task_struct *p;
-	struct task_ctx *tctx;
-
-	bpf_for_each(scx_dsq, p, from, 0) {
-		if (p->pid != pid)
-			continue;
-		tctx = task_ctx(p);
-		/* Whoever swaps the number counts: p may be running by now. */
-		if (!tctx || __sync_val_compare_and_swap(&tctx->queue, from + 1, to + 1) != from + 1)
-			break;
-		if (!queue_len(to))
-			*queue_served_at(to) = now;
-		__sync_fetch_and_add(queue_count(to), CAME_ONE + 1);
-		__sync_fetch_and_sub(queue_count(from), 1);
-		if (from % TN_NR_TIERS == TN_DECLARED)
-			tctx->dropped = true;
-		tctx->run_tier = tier;
-		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, tier_slice(tier));
-		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, tier_key(tctx, tier, now));
-		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, to, 0))
-			break;
-		/* It ran and came back meanwhile: it still is where it was. */
-		if (__sync_val_compare_and_swap(&tctx->queue, to + 1, from + 1) != to + 1)
-			break;
-		__sync_fetch_and_add(queue_count(from), CAME_ONE + 1);
-		__sync_fetch_and_sub(queue_count(to), 1);
-		tctx->run_tier = from % TN_NR_TIERS;
-		break;
-	}
-	return 0;
-}
-
-/* How many jobs are added up, and how many given up, in one dispatch. */
-#define SHED_SCAN 16
-#define SHED_MAX 4
-
-enum shed {
-	SHED_NONE,
-	SHED_QUEUED, /* a waiting job was given up */
-	SHED_PREV, /* the running one is to be */
-};
-
-/*
- * In overload somebody must be late. Add up the work of the waiting jobs and of
- * the running one (@prev_left > 0) in the order of their deadlines; where the
- * sum no longer fits before a deadline, give up the longest job so far (Moore
- * and Hodgson: that keeps the most jobs). One that is hopeless by itself is
- * given up in the same way.
- */
-__weak int shed_load(u32 lane_id, u32 servers, u64 prev_left, u64 prev_deadline, u64 now)
-{
-	u32 from = queue_id(lane_id, TN_DECLARED), victim = 0, scanned = 0;
-	u64 work = 0, longest = 0;
-	bool prev_longest = false, over = false;
-	struct task_struct *p;
-	struct task_ctx *tctx;
-
-	bpf_for_each(scx_dsq, p, from, 0) {
-		u64 left, deadline;
-
-		tctx = task_ctx(p);
-		if (!tctx)
-			break;
-		deadline = hopeless_at(tctx);
-		if (prev_left && time_before(prev_deadline, deadline)) {
-			work += prev_left;
-			prev_longest = prev_left > longest;
-			if (prev_longest)
-				longest = prev_left;
-			over = (s64)work > (s64)(prev_deadline - now) * servers;
-			prev_left = 0;
-			if (over)
-				break;
-		}
-		left = remaining(tctx);
-		work += left;
-		if (left > longest || (!victim && !prev_longest)) {
-			longest = left;
-			victim = p->pid;
-			prev_longest = false;
-		}
-		over = (s64)work > (s64)(deadline - now) * servers;
-		if (over || ++scanned >= SHED_SCAN)
-			break;
-	}
-	if (!over)
-		return SHED_NONE;
-	this_stats()->hopeless++;
-	if (prev_longest)
-		return SHED_PREV;
-	move_queued(from, TN_LATE, victim, now);
-	return SHED_QUEUED;
-}
-
-/*
- * A late task that costs less per job than one that is kept on time is worth
- * more: the dearest of those makes room for it, until it has caught up.
- */
-__weak int shed_dearest(u32 lane_id, u64 prev_cost, u64 now)
-{
-	u32 late = queue_id(lane_id, TN_LATE), from = queue_id(lane_id, TN_DECLARED);
-	u32 victim = 0, scanned = 0;
-	struct task_struct *p;
-	struct task_ctx *tctx;
-	u64 dearest = 0;
-
-	if (!queue_len(late))
-		return SHED_NONE;
-	bpf_for_each(scx_dsq, p, late, 0) {
-		tctx = task_ctx(p);
-		if (!tctx)
-			break;
-		/* Whom the agent gave up has no claim. */
-		dearest = tctx->given_up ? 0 : job_cost(tctx) * 9 / 8;
-		break;
-	}
-	if (!dearest)
-		return SHED_NONE;
-	bpf_for_each(scx_dsq, p, from, 0) {
-		tctx = task_ctx(p);
-		if (!tctx)
-			break;
-		if (job_cost(tctx) > dearest) {
-			dearest = job_cost(tctx);
-			victim = p->pid;
-		}
-		if (++scanned >= SHED_SCAN)
-			break;
-	}
-	if (!victim && prev_cost <= dearest)
-		return SHED_NONE;
-	this_stats()->hopeless++;
-	if (prev_cost > dearest)
-		return SHED_PREV;
-	move_queued(from, TN_LATE, victim, now);
-	return SHED_QUEUED;
-}
-
-/*
- * A task without a rhythm is taken for as short as it was before, and a newcomer for
- * short, until they show otherwise. A crowd of them is not believed: it would stand
- * before all who have shown that they are short. It is one if so many of its kind as
- * wait here would keep the last of them waiting for TN_CROWD: eight newcomers per CPU,
- * or hundreds that pass messages.
- */
-static bool crowded(u32 dom, const struct task_ctx *tctx)
-{
-	return !steady(tctx) && !tctx->rcu &&
-	       lane_len(lane(dom), TN_INFERRED) * tctx->runtime_ns > (u64)TN_CROWD * nr_servers(dom);
-}
-
-enum served {
-	SERVED_NONE,
-	SERVED_MOVED,
-	SERVED_KEEP, /* the running task is the one to run */
-	SERVED_FOLLOWED, /* one was moved on the agent's word, and counted */
-};
-
-/* Tasks of other domains that nobody there has time for. */
-static bool steal(u32 dom, u32 tier)
-{
-	int i;
-
-	bpf_for(i, 1, nr_doms) {
-		u32 queue = queue_id((dom + i) % nr_doms, tier);
-
-		if (queue_len(queue) && scx_bpf_dsq_move_to_local(queue, 0)) {
-			this_stats()->steals++;
-			return true;
-		}
-	}
-	return false;
-}
-
-/*
- * Serve one tier on @cpu, whose running task has urgency @prev_urg if it wants
- * to go on running.
- */
-__weak int serve_tier(s32 cpu, u32 dom, u32 tier, u64 prev_urg)
-{
-	u64 shared_key = NO_KEY, own_key = NO_KEY;
-	u64 nr_shared = queue_len(queue_id(dom, tier));
-	u64 nr_own = queue_len(queue_id(cpu_lane(cpu), tier));
-	u32 shared = queue_id(dom, tier), own = queue_id(cpu_lane(cpu), tier);
-	bool compete;
-
-	if (urgency_tier(prev_urg) < tier)
-		return SERVED_KEEP;
-	compete = urgency_tier(prev_urg) == tier;
-
-	if (nr_shared | nr_own) {
-		if (nr_shared && (nr_own || compete))
-			shared_key = head_key(shared, cpu);
-		if (nr_own && (nr_shared || compete))
-			own_key = head_key(own, cpu);
-		if (compete && prev_urg <= urgency(tier, MIN(shared_key, own_key)))
-			return SERVED_KEEP;
-
-		if (nr_own && own_key <= shared_key && scx_bpf_dsq_move_to_local(own, 0))
-			return SERVED_MOVED;
-		if (nr_shared && scx_bpf_dsq_move_to_local(shared, 0))
-			return SERVED_MOVED;
-		if (nr_own && own_key > shared_key && scx_bpf_dsq_move_to_local(own, 0))
-			return SERVED_MOVED;
-	}
-	if (compete)
-		return SERVED_KEEP;
-	return nr_doms > 1 && steal(dom, tier) ? SERVED_MOVED : SERVED_NONE;
-}
 
 /* Does anybody wait in the lane whom @cpu may run? */
 __weak int lane_has_work_for(u32 lane_id, s32 cpu)
@@ -471,6 +259,40 @@ static void wake_idle_for_waiting(u32 dom)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 		return;
 	}
+}
+
+/* Is there a declared job in a lane for @cpu, and before @urg? */
+static bool declared_before(u32 lane_id, s32 cpu, u64 urg)
+{
+	u64 key;
+
+	if (!lane_len(lane(lane_id), TN_DECLARED))
+		return false;
+	key = head_key(queue_id(lane_id, TN_DECLARED), cpu);
+	return key != NO_KEY && urgency(TN_DECLARED, key) < urg;
+}
+
+static bool outranked_by_declared(s32 cpu, u32 dom, u64 urg)
+{
+	return declared_before(dom, cpu, urg) || declared_before(cpu_lane(cpu), cpu, urg);
+}
+
+/* Does anything wait that @cpu should run instead of what has urgency @urg? */
+static bool outranked(s32 cpu, u32 dom, u64 urg)
+{
+	struct lane *shared = lane(dom), *own = lane(cpu_lane(cpu));
+	u32 tier = urgency_tier(urg);
+
+	if (tier > TN_INFERRED && (lane_len(shared, TN_INFERRED) | lane_len(own, TN_INFERRED)))
+		return true;
+	if (tier > TN_LATE && (lane_len(shared, TN_LATE) | lane_len(own, TN_LATE)))
+		return true;
+	return outranked_by_declared(cpu, dom, urg);
+}
+
+static u64 waits_per_cpu(s32 cpu, u32 dom)
+{
+	return lane_waits(lane(dom)) / nr_servers(dom) + lane_waits(lane(cpu_lane(cpu)));
 }
 
 #endif /* __TEMPONET_QUEUE_BPF_H */

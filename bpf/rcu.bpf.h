@@ -8,6 +8,8 @@
 #ifndef __TEMPONET_RCU_BPF_H
 #define __TEMPONET_RCU_BPF_H
 
+#include "state.bpf.h"
+
 /* A task that was pushed aside while a grace period had to wait for it. It is the next of its
  * tier, once: who reads all the time shall not have all turns. */
 enum {

@@ -71,7 +71,7 @@ struct note {
 	u32 jobs;
 	u32 asleep;
 	u64 slept_at;
-	u64 told_at;
+	u64 emitted_at;
 	/* Where it got on last. */
 	u32 cpu;
 	/* It was seen to get on, so that `counted` and `cpu` hold. */
@@ -108,7 +108,7 @@ static struct note *note_of(struct task_struct *p)
 	return note;
 }
 
-static __always_inline bool tell(struct task_struct *p, u32 kind, u64 release, u64 end, u64 run, u32 jobs)
+static __always_inline bool emit_record(struct task_struct *p, u32 kind, u64 release, u64 end, u64 run, u32 jobs)
 {
 	struct record *r = bpf_ringbuf_reserve(&records, sizeof(*r), 0);
 
@@ -132,11 +132,11 @@ static __always_inline bool tell(struct task_struct *p, u32 kind, u64 release, u
 	return true;
 }
 
-static void tell_pending(struct task_struct *p, struct note *note, u32 kind, u64 end)
+static void emit_pending(struct task_struct *p, struct note *note, u32 kind, u64 end)
 {
-	if (!tell(p, kind, note->release, end, note->run, note->jobs))
+	if (!emit_record(p, kind, note->release, end, note->run, note->jobs))
 		return;
-	note->told_at = end;
+	note->emitted_at = end;
 	note->run = 0;
 	note->jobs = 0;
 	/* A job that goes on has its next part from here. */
@@ -160,7 +160,7 @@ static void wakes_up(struct task_struct *p)
 	note->asleep = 0;
 	/* What came too fast to be told, and is not followed by more. */
 	if (note->jobs && now - note->slept_at >= RECORD_LEAST_NS)
-		tell_pending(p, note, RECORD_JOB, note->slept_at);
+		emit_pending(p, note, RECORD_JOB, note->slept_at);
 	if (!note->release)
 		note->release = now;
 }
@@ -203,7 +203,7 @@ static void leaves_cpu(struct task_struct *p, struct note *note, u64 since, u64 
 		       bool ends, u64 now)
 {
 	if (only_tgid) {
-		tell(p, RECORD_STRETCH, since, now, run, 0);
+		emit_record(p, RECORD_STRETCH, since, now, run, 0);
 		return;
 	}
 	note->run += run;
@@ -213,10 +213,10 @@ static void leaves_cpu(struct task_struct *p, struct note *note, u64 since, u64 
 		note->asleep = 1;
 		note->slept_at = now;
 		note->jobs++;
-		if (ends || now - note->told_at >= RECORD_LEAST_NS)
-			tell_pending(p, note, RECORD_JOB, now);
+		if (ends || now - note->emitted_at >= RECORD_LEAST_NS)
+			emit_pending(p, note, RECORD_JOB, now);
 	} else if (now - note->release >= RECORD_PART_NS) {
-		tell_pending(p, note, RECORD_PART, now);
+		emit_pending(p, note, RECORD_PART, now);
 	}
 }
 
@@ -325,13 +325,13 @@ int flush(struct bpf_iter__task *ctx)
 		note->entered = 0;
 		cpu->since = end_ns;
 		if (only_tgid)
-			tell(p, RECORD_STRETCH, since, end_ns, span, 0);
+			emit_record(p, RECORD_STRETCH, since, end_ns, span, 0);
 		if (!note->release)
 			note->release = since;
 		note->run += span;
 	}
 	if (note->run && !only_tgid)
-		tell_pending(p, note, note->asleep ? RECORD_JOB : RECORD_PART,
+		emit_pending(p, note, note->asleep ? RECORD_JOB : RECORD_PART,
 			     note->asleep ? note->slept_at : end_ns);
 	return 0;
 }

@@ -5,6 +5,9 @@
 #ifndef __TEMPONET_STATE_BPF_H
 #define __TEMPONET_STATE_BPF_H
 
+#include <scx/common.bpf.h>
+#include "intf.h"
+
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 
@@ -54,9 +57,9 @@ struct task_ctx {
 	u8 sleep; /* AWAKE, ASLEEP, NEWBORN */
 	bool stuck; /* asleep for what somebody holds, see stuck.bpf.h */
 	u64 stuck_job; /* the last one that others had turns for */
-	u64 helped_at; /* when the one began to be stuck for whom it had a turn */
+	u64 holder_turn_at; /* when the one began to be stuck for whom it had a turn */
 	u64 job; /* its number */
-	u64 told_job; /* the last one that the agent heard of as waiting */
+	u64 emitted_job; /* the last one that the agent heard of as waiting */
 	bool agent_knows; /* as a task with a declared deadline */
 
 	/* Parameters in force, and the tier they give the task at best. */
@@ -85,7 +88,7 @@ struct task_ctx {
 	u8 reader; /* see rcu.bpf.h */
 	u64 awake_ns; /* its CPU time since it last slept */
 	bool on_cpu;
-	bool cut_in; /* a thread of the agent that was let past the queues */
+	bool bypass_queue; /* a thread of the agent that was let past the queues */
 	u32 queue; /* 1 + index of the queue it is counted in, 0: none */
 	u64 queued_at;
 	u64 waits_since; /* the same, or before a turn that was cut short */
@@ -156,13 +159,13 @@ enum turn {
 
 struct cpu_ctx {
 	u64 urgency; /* of what it runs */
-	bool brief; /* that is a brief job, see TN_BRIEF_DEADLINE */
-	bool brief_next; /* one came, and what was taken last runs next */
-	bool spoken_for; /* somebody pushes aside what it runs */
+	bool runs_short_job; /* that is a short job, see TN_SHORT_JOB_DEADLINE */
+	bool short_job_next; /* one came, and what was taken last runs next */
+	bool preempt_pending; /* somebody pushes aside what it runs */
 	u64 hog_since; /* when it began to run a task of the lower tiers */
 	u8 bound_turn; /* enum turn: the next task runs on behalf of the bound */
-	bool helped; /* the last such turn was for one who is stuck */
-	bool mates_first; /* to be looked at before kernel threads then */
+	bool last_turn_holder; /* the last such turn was for one who is stuck */
+	bool siblings_first; /* to be looked at before kernel threads then */
 	u32 bound_tier; /* the tier that such a turn went to last */
 	bool bound_shared; /* the domain's queues are the first to be asked for one */
 	bool looked_again; /* for somebody it might run, on its way to idle */

@@ -11,6 +11,9 @@
 #ifndef __TEMPONET_STUCK_BPF_H
 #define __TEMPONET_STUCK_BPF_H
 
+#include "slack.bpf.h"
+#include "state.bpf.h"
+
 #define TASK_UNINTERRUPTIBLE 0x0002
 /* What waits for work, not for anybody. */
 #define TASK_NOLOAD 0x0400
@@ -48,11 +51,14 @@ static void note_unstuck(struct task_ctx *tctx)
 		stuck_since = 0;
 }
 
+/* A job resumes only with more than half of its usual cost left: one nearly done may have ended. */
+#define RESUME_LEAST_DIV 2
+
 /* It did not sleep of its own accord, has hardly begun, and its next job is not due. */
-static bool goes_on_after_stuck(const struct task_ctx *tctx, u64 now)
+static bool resumes_after_stuck(const struct task_ctx *tctx, u64 now)
 {
-	return tctx->stuck && tctx->open && remaining(tctx) > job_cost(tctx) / 2 &&
-	       since(now, tctx->woke_at) < tctx->period_ns - tctx->period_ns / 16;
+	return tctx->stuck && tctx->open && remaining(tctx) > job_cost(tctx) / RESUME_LEAST_DIV &&
+	       since(now, tctx->woke_at) < tctx->period_ns - tctx->period_ns / RELEASE_JITTER_DIV;
 }
 
 #endif /* __TEMPONET_STUCK_BPF_H */

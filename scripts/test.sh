@@ -26,6 +26,8 @@ cargo clippy --locked --profile quick --all-targets -- -D warnings
 step "cargo test"
 # rt-app's own examples come with its package; without them the test says so and fails.
 RTAPP_EXAMPLES=/usr/share/doc/rt-app/examples cargo test --locked --profile quick
+step "headers of bpf/ by themselves"
+scripts/check-bpf-headers.sh
 step "ONNX files"
 scripts/check-onnx.sh
 step "cargo build --release"

@@ -76,8 +76,8 @@ impl Record {
 
     /// Its jobs are over before a decision could be made about them.
     pub fn is_brief(&self) -> bool {
-        const RUNTIME: i64 = intf::temponet_times_TN_BRIEF_RUNTIME as i64;
-        const DEADLINE: i64 = intf::temponet_times_TN_BRIEF_DEADLINE as i64;
+        const RUNTIME: i64 = intf::temponet_times_TN_SHORT_JOB_RUNTIME as i64;
+        const DEADLINE: i64 = intf::temponet_times_TN_SHORT_JOB_DEADLINE as i64;
         self.cost_ns <= RUNTIME && self.relative_deadline_ns <= DEADLINE
     }
 

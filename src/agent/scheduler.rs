@@ -374,7 +374,7 @@ fn start_agent(
     let senses = Senses {
         ring: MapHandle::try_from(&skel.maps.ring)?,
         board,
-        truth: skel.progs.tell_all.attach()?,
+        truth: skel.progs.emit_all.attach()?,
         introduction: skel.progs.introduce_agent.as_fd().try_clone_to_owned()?,
     };
     let settings = Settings {

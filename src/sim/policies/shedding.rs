@@ -1,4 +1,4 @@
-//! What `--policy edf` does in the kernel (bpf/queue.bpf.h, bpf/pressure.bpf.h): earliest
+//! What `--policy edf` does in the kernel (bpf/shed.bpf.h, bpf/pressure.bpf.h): earliest
 //! deadline first, and in overload some are given up until they are on time again. It
 //! sees overload only once jobs have been late for a while, and whoever is given up has
 //! a turn now and then, so it does a little worse than a rule that looks ahead.
