@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the BPF half and the Rust half must agree on: every shared constant and
- * every struct that crosses between them. Rust sees this file through bindgen.
+ * Constants and structs that the BPF half and the Rust half share. Each stands here once, so that
+ * the two cannot disagree: Rust reads this file through bindgen.
  */
 #ifndef __TEMPONET_INTF_H
 #define __TEMPONET_INTF_H
@@ -23,27 +23,28 @@ enum temponet_consts {
 	TN_MAX_RULES = 64,
 	TN_COMM_LEN = 16,
 	TN_CGROUP_LEN = 48,
-	/* Rows kept for "worst offenders"; the least recently missing goes first. */
+	/* Rows of the table of worst offenders. The task whose last miss is oldest is evicted. */
 	TN_MAX_OFFENDERS = 256,
 
 	/* Words of a CPU mask in a record. */
 	TN_MASK_WORDS = 8,
 	TN_RING_BYTES = 256 * 1024,
-	/* Tasks share a verdict's place by pid; powers of two for bounded(). */
+	/* Slots for verdicts, by the low bits of the pid. This and the numbers of bins are powers
+	 * of two for bounded(). */
 	TN_VERDICTS = 4096,
 	TN_SLACK_BINS = 128,
 	TN_WORK_BINS = 32,
 	TN_CLASSES = 2,
-	/* Powers of two of a microsecond. */
+	/* Buckets for the age of decisions: bucket n counts ages from 2^n us on. */
 	TN_AGE_BUCKETS = 32,
 };
 
-/* What a task is to us, in the order of service. */
+/* The tiers, in the order in which they are served. */
 enum temponet_tier {
 	TN_DECLARED = 0, /* a job with parameters from a hint or a rule */
-	TN_INFERRED = 1, /* a job with parameters we estimated */
-	TN_LATE = 2, /* jobs that were given up in overload */
-	TN_BACKGROUND = 3, /* CPU hogs: no jobs, shares by weight */
+	TN_INFERRED = 1, /* a job with estimated parameters */
+	TN_LATE = 2, /* a job that was given up in overload */
+	TN_BACKGROUND = 3, /* a hog: it has no jobs and shares by weight */
 	TN_NR_TIERS = 4,
 };
 
@@ -52,77 +53,80 @@ enum temponet_times {
 	TN_USEC = 1000,
 	TN_MSEC = 1000 * 1000,
 
-	/* Upper tiers are preempted by urgency, not by slice; this only bounds
-	 * how long a tickless CPU can go without asking us. */
+	/* Jobs are preempted by urgency, not by slice. Their slice only bounds how long a CPU
+	 * without ticks can go without a dispatch. */
 	TN_SLICE_JOB = 20 * TN_MSEC,
 	TN_SLICE_BACKGROUND = 4 * TN_MSEC,
 
 	/*
-	 * No runnable task waits longer than this (docs/scheduler.md has the
-	 * argument, tests/vm the test): each queue with n waiting tasks is served
-	 * at least once per min(TN_SERVE_EVERY, TN_STARVE_BOUND / 2 / n), the late
-	 * ones by TN_SERVE_LATE_EVERY, whatever stands above it, and no more than
-	 * once per TN_SERVE_LEAST and CPU. And as often as
-	 * TN_SERVE_EVERY each CPU looks for somebody who was passed over for half of
-	 * the bound, or for TN_AGING among hogs.
+	 * The bound (bound.bpf.h): no runnable task should wait longer than TN_STARVE_BOUND.
+	 * docs/scheduler.md has the argument and its limits, tests/vm the tests.
+	 *
+	 * A queue with n waiting tasks is served at least once per
+	 * min(TN_SERVE_EVERY, TN_STARVE_BOUND / 2 / n), whatever stands above it. The late queue
+	 * has TN_SERVE_LATE_EVERY instead. Neither is served for the bound more often than once per
+	 * TN_SERVE_LEAST and CPU. Every TN_SERVE_EVERY each CPU also looks for single tasks that
+	 * have waited for half of the bound, or for TN_AGING if they are hogs.
 	 */
 	TN_SERVE_EVERY = 250 * TN_MSEC,
 	TN_SERVE_LATE_EVERY = 1000 * TN_MSEC,
 	TN_SERVE_LEAST = 2 * TN_MSEC,
-	/* What such a turn lasts, rounded up to the tick, and where more than so many
-	 * wait per CPU. */
+	/* Length of a turn by the bound, rounded up to the tick. The shorter one holds where more
+	 * than TN_BOUND_CROWD tasks wait per CPU. */
 	TN_SLICE_BOUND = 3 * TN_MSEC,
 	TN_SLICE_BOUND_CROWD = 1 * TN_MSEC,
 	TN_BOUND_CROWD = 32,
-	/* How long at most a CPU is spared the next one, and the next search. */
+	/* The longest pause between two turns on a CPU, and between two searches for single tasks
+	 * where the last one found some. TN_PATROL_LEAST is the shortest pause between searches. */
 	TN_BOUND_REST = 100 * TN_MSEC,
 	TN_PATROL_LEAST = 25 * TN_MSEC,
-	/* How long those have turns for whom a declared task may be waiting, and how soon
-	 * they are looked for again where there was none. */
+	/* While a declared task is stuck (stuck.bpf.h), tasks that may hold it up have turns, for
+	 * TN_STUCK_FOR at most. Where a search found none, the next is TN_HOLDER_EVERY later. */
 	TN_STUCK_FOR = 500 * TN_MSEC,
 	TN_HOLDER_EVERY = 10 * TN_MSEC,
-	/* A fair-share hog of low weight is aged to the front within this. */
+	/* A hog of whatever weight comes to the front of its queue within this. */
 	TN_AGING = 1000 * TN_MSEC,
 
 	/*
-	 * Where so many jobs per CPU were late, the first of them so long ago, without
-	 * a moment at which nobody waited, there is overload (pressure.bpf.h): only
-	 * then do hopeless jobs step aside.
-	 * Without overload they catch up soonest, and disturb least, where their
-	 * deadline puts them: in front.
+	 * Overload (pressure.bpf.h): TN_OVERLOAD_LATE jobs per CPU were late, the first of them
+	 * TN_OVERLOAD_AFTER ago, without a moment at which no job waited. Only then are hopeless
+	 * jobs given up. Without overload a late job catches up soonest, and disturbs least, where
+	 * its deadline puts it: in front.
 	 */
 	TN_OVERLOAD_AFTER = 100 * TN_MSEC,
 	TN_OVERLOAD_LATE = 3,
-	/* How long late jobs are held to be in the way of others after they were. */
+	/* A given-up job that runs prolongs the overload if declared jobs contended within this
+	 * time before. */
 	TN_CONTENDED_FOR = 500 * TN_MSEC,
 
-	/* Estimated deadlines stay within these. */
+	/* The range of estimated relative deadlines. */
 	TN_INFERRED_DEADLINE_MIN = 1 * TN_MSEC,
 	TN_INFERRED_DEADLINE_MAX = 100 * TN_MSEC,
-	/* What a task may run before we know anything about it. */
+	/* Budget and deadline of a task with too few samples for an estimate. */
 	TN_NEWCOMER_BUDGET = 50 * TN_MSEC,
 	TN_NEWCOMER_DEADLINE = 40 * TN_MSEC,
-	/* With so much to do waiting per CPU, jobs without a rhythm are background. */
+	/* Where jobs without a steady rhythm would take longer than this per CPU, they are
+	 * background (crowded() in enqueue.bpf.h). */
 	TN_CROWD = 320 * TN_MSEC,
-	/* Between two estimated deadlines, less difference than this is not worth
-	 * a context switch. */
+	/* Two estimated deadlines that differ by less than this are not worth a context switch. */
 	TN_INFERRED_PREEMPT_MARGIN = 3 * TN_MSEC,
 
-	/* What a hog may run before an inferred job takes its CPU. */
+	/* A hog runs for at least this long before an inferred job preempts it. */
 	TN_HOG_STINT = 500 * TN_USEC,
 
-	/* What a task may have in store for being charged for what it did not do. */
+	/* The most leeway a declared task can have (budget.bpf.h). */
 	TN_LEEWAY_MAX = 32 * TN_MSEC,
 
-	/* How often a waking task's hint and rule are looked up again. */
+	/* The hint and rule of a task are looked up again no more often than this: at a wake-up,
+	 * and while it runs without sleeping. */
 	TN_PARAMS_REFRESH = 5 * TN_MSEC,
 	TN_PARAMS_REFRESH_RUNNING = 100 * TN_MSEC,
-	/* CPU clocks may disagree by this much. */
+	/* The clocks of two CPUs may differ by this much. */
 	TN_CLOCK_SKEW = 200 * TN_USEC,
 
-	/* A job as short as this, and due as soon after its release, is short: no decision
-	 * can be made in time for it, so the agent lets it pass, for TN_AGENT_YIELDS from
-	 * when it was woken up. */
+	/* A job is short if its runtime and its relative deadline are no longer than these. No
+	 * decision can come in time for it. So the agent yields to short jobs, for TN_AGENT_YIELDS
+	 * from its wake-up on. */
 	TN_SHORT_JOB_RUNTIME = 1 * TN_MSEC,
 	TN_SHORT_JOB_DEADLINE = 8 * TN_MSEC,
 	TN_AGENT_YIELDS = 8 * TN_MSEC,
@@ -130,25 +134,25 @@ enum temponet_times {
 #define TN_STARVE_BOUND 4000000000ULL
 
 /*
- * What follows the agent's silence. It is silent when it was rung for and has
- * not answered: a quiet machine does not ring.
+ * How long the agent may be silent before something else decides in its place. Silence counts
+ * from the first ring that it has not answered: an uncontended machine does not ring.
  */
 enum temponet_silence {
-	TN_AGENT_LATE = 50 * TN_MSEC, /* the table of its last context */
-	TN_AGENT_LOST = 500 * TN_MSEC, /* the rule distilled from its network */
+	TN_AGENT_LATE = 50 * TN_MSEC, /* then the table that it wrote last decides */
+	TN_AGENT_LOST = 500 * TN_MSEC, /* then the rule distilled from its network */
 };
-#define TN_AGENT_GONE 10000000000ULL /* deadlines alone */
+#define TN_AGENT_GONE 10000000000ULL /* then deadlines alone */
 
-/* How long after the last contention the agent is still told of every change,
- * so that a periodic load is one conversation and not many. */
+/* Records go on for this long after the last contention. A periodic load is then one stream of
+ * records, not many short ones that each begin with a resynchronisation. */
 #define TN_EMIT_FOR 1000000000ULL
-/* No job out of order for longer than this on an old promise. */
+/* A decision or a promise (free_until) that ends further ahead than this is ignored. */
 #define TN_PROMISE_MAX (100 * TN_MSEC)
-/* However far ahead an expiry lies. */
+/* The same for a verdict and for the table. */
 #define TN_VERDICT_MAX 2000000000ULL
 #define TN_TABLE_MAX 2000000000ULL
 
-/* Who has the say over declared jobs. */
+/* What decides the order of waiting declared jobs. */
 enum temponet_level {
 	TN_LEVEL_AGENT = 0,
 	TN_LEVEL_TABLE = 1,
@@ -157,7 +161,7 @@ enum temponet_level {
 	TN_NR_LEVELS = 4,
 };
 
-/* Who decided a dispatch. */
+/* What decided a dispatch. */
 enum temponet_source {
 	TN_SRC_IDLE = 0, /* straight onto an idle CPU */
 	TN_SRC_QUEUE = 1, /* head of the most urgent queue: EDF */
@@ -170,20 +174,20 @@ enum temponet_source {
 	TN_NR_SOURCES = 8,
 };
 
-/* Why a tick ends the slice of what a CPU runs. */
+/* Why a tick ends the slice of the task that a CPU runs. */
 enum temponet_resched {
 	TN_RESCHED_NOT = 0,
 	TN_RESCHED_PENDING = 1, /* a more urgent job asked for this CPU */
-	TN_RESCHED_BUDGET = 2, /* its job's budget is used up: the next job has another deadline */
-	TN_RESCHED_URGENT = 3, /* somebody more urgent waits */
+	TN_RESCHED_BUDGET = 2, /* the budget is used up, and the next job has another deadline */
+	TN_RESCHED_URGENT = 3, /* a more urgent task waits */
 	TN_RESCHED_BOUND = 4, /* a queue, or a task, has waited its bound */
 	TN_RESCHED_REPLENISHED = 5, /* a throttled task's next period began */
-	TN_RESCHED_AGENT = 6, /* the agent let short jobs pass, and they have */
-	TN_RESCHED_LOCAL = 7, /* somebody waits for this very CPU */
+	TN_RESCHED_AGENT = 6, /* the agent yields to a short job, or returns after one */
+	TN_RESCHED_LOCAL = 7, /* a task waits in the CPU's local DSQ */
 	TN_NR_RESCHEDS = 8,
 };
 
-/* Per CPU and class, summed up by userspace. Only ever grow. */
+/* Counters per CPU and class. Userspace adds them up. They never decrease. */
 struct temponet_class_stats {
 	u64 released;
 	u64 met;
@@ -207,25 +211,25 @@ struct temponet_cpu_stats {
 	u64 rollovers; /* job boundaries found by budget, not by sleep */
 	u64 demotions; /* inferred jobs that outran their estimate */
 	u64 hints_invalid;
-	u64 misplaced; /* tasks that waited where no CPU of theirs looked, and were moved */
-	u64 drifted; /* counts of waiting tasks that were wrong, and were mended */
+	u64 misplaced; /* tasks moved from a lane that no CPU of theirs serves */
+	u64 drifted; /* wrong counts of waiting tasks that were corrected */
 	u64 resched[TN_NR_RESCHEDS]; /* why ticks ended a slice */
 
-	u64 told; /* records to the agent */
-	u64 untold; /* that found no room */
-	u64 rung; /* of which so many rang */
-	/* Decisions of the agent that were not followed: too old, for a task that
-	 * cannot run here (gone, asleep, elsewhere), or for one that runs already. */
+	u64 told; /* records for the agent */
+	u64 untold; /* records that found no room in the ring buffer */
+	u64 rung; /* records that woke the agent */
+	/* Decisions of the agent that were not followed: too old; for a task that cannot run here
+	 * (gone, asleep, elsewhere); for a task that runs already. */
 	u64 stale;
 	u64 impossible;
 	u64 duplicate;
-	u64 transitions[TN_NR_LEVELS]; /* to this level */
-	u64 age[TN_AGE_BUCKETS]; /* of the decisions that were followed */
+	u64 transitions[TN_NR_LEVELS]; /* changes to each level */
+	u64 age[TN_AGE_BUCKETS]; /* ages of the decisions that were followed */
 };
 
-/* What a CPU runs, for those who watch. */
+/* The task that a CPU runs, for the monitor. */
 struct temponet_cpu_view {
-	u64 deadline_at; /* 0: it has none */
+	u64 deadline_at; /* 0: no open job */
 	u32 pid; /* 0: idle */
 	u32 tier;
 	char comm[TN_COMM_LEN];
@@ -243,29 +247,29 @@ struct temponet_offender {
 };
 
 /*
- * What the agent is told: how a task with a declared deadline stands. A record
- * is complete in itself, so a lost one is made good by the next, and by the
- * iterator that tells of all of them.
+ * A record for the agent: the state of a task with a declared deadline. Each record is complete in
+ * itself. So the next record of the task replaces a lost one, and the iterator emit_all() replaces
+ * all.
  */
 enum temponet_record_flags {
 	TN_REC_RUNNABLE = 1,
 	TN_REC_RUNNING = 2,
 	TN_REC_EXITED = 4,
-	TN_REC_PINNED = 8, /* may use @cpu only, for now */
+	TN_REC_PINNED = 8, /* the task may use only @cpu, for now */
 	TN_REC_DECLARED = 16,
-	TN_REC_FIRST = 32, /* after a silence: much may have gone untold */
+	TN_REC_FIRST = 32, /* no records for a while before: the agent's picture is old */
 };
 
 struct temponet_record {
-	u64 at; /* our clock, and the monotonic one at the same moment */
+	u64 at; /* scx_bpf_now(), and the monotonic clock at the same moment */
 	u64 monotonic;
-	u64 start_time; /* with the pid, names the task for good */
+	u64 start_time; /* tells tasks apart that have the same pid one after the other */
 	u64 release_at;
 	u64 deadline_at;
 	u64 rel_deadline_ns;
 	u64 period_ns;
 	u64 exec_ns; /* of the current job */
-	u64 cost_ns; /* what its jobs take, and how far that varies */
+	u64 cost_ns; /* what the task's jobs usually take, and the mean deviation */
 	u64 spread_ns;
 	u64 job; /* number of the current job */
 	u64 allowed[TN_MASK_WORDS];
@@ -278,20 +282,20 @@ struct temponet_record {
 	char comm[TN_COMM_LEN];
 };
 
-/* One CPU's next task. Its expiry is written last. */
+/* The next task of one CPU. The expiry is written last (read_decision() in board.bpf.h). */
 struct temponet_decision {
 	u64 task; /* pid << 32 | number of the job, low half */
-	u64 made_at; /* for a machine as it was then */
+	u64 made_at; /* a release after this makes the decision stale */
 	u64 expires_at;
 	u64 reserved;
 };
 
-/* By class, slack bin (0: none left) and work bin. */
+/* The value of a job by class, slack bin (0: no slack left) and work bin; more is better. */
 struct temponet_table {
 	short q[TN_CLASSES * TN_SLACK_BINS * TN_WORK_BINS];
 };
 
-/* A verdict: pid << 32 | expiry in units of 2^20 ns (30 bits) << 2 | one of these. */
+/* A verdict on a task: pid << 32 | expiry in units of 2^20 ns (30 bits) << 2 | one of these. */
 enum temponet_verdict {
 	TN_VERDICT_NONE = 0,
 	TN_VERDICT_KEEP = 1,
@@ -299,16 +303,16 @@ enum temponet_verdict {
 };
 
 /*
- * What the agent says, in memory that both map. Whatever stands here may be old,
- * torn or a lie: nothing is used but as a preference among tasks that wait anyway.
+ * The agent's side of the conversation, in memory that both halves map. Any word of it may be old,
+ * torn or a lie. So it is used only as a preference among tasks that wait anyway.
  */
 struct temponet_board {
 	u64 heartbeat_at;
-	u64 ring_after; /* it is not to be rung for before this */
-	/* Until then any order of the waiting jobs costs no deadline. */
+	u64 ring_after; /* the agent wants no ring before this */
+	/* The agent's promise that until then any order of the waiting jobs meets all deadlines. */
 	u64 free_until;
 	u64 table_until;
-	u64 untold; /* records that were lost: written by us, read by the agent */
+	u64 untold; /* lost records: written by the BPF half, read by the agent */
 	u32 nr_slack_edges;
 	u32 nr_work_edges;
 	u32 has_distilled;
@@ -322,8 +326,8 @@ struct temponet_board {
 };
 
 /*
- * A rule from the rules file. Patterns are compared as masked words, so that
- * exact names and prefixes cost the same few instructions and no loop.
+ * A rule from the rules file. Patterns are compared as masked words: exact names and prefixes then
+ * cost the same few instructions, without a loop over characters.
  */
 struct temponet_rule {
 	u64 comm[TN_COMM_LEN / 8];
