@@ -1,31 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What is left to do of a job, what it costs, and how much time there is for it.
+ * A job's remaining work, its cost, and its slack: the time to its deadline beyond the remaining
+ * work. Overload, shedding and the agent's table all judge jobs by these.
  */
 #ifndef __TEMPONET_SLACK_BPF_H
 #define __TEMPONET_SLACK_BPF_H
 
 #include "state.bpf.h"
 
-/* A wake-up within this part of a period before the next release counts as that release: timers
- * and clocks are never exact. */
+/* A task that wakes up a period after its last wake-up, less this part of it, has come for its next
+ * job. The size of the tolerance is a choice, not a measured one. */
 #define RELEASE_JITTER_DIV 16
 
 static u64 remaining(const struct task_ctx *tctx)
 {
 	u64 work = tctx->budget_ns;
 
-	/* Declared runtimes are worst cases. What the task usually needs tells
-	 * better whether it can still make it. */
-	if (tctx->samples >= 2)
+	/* Declared runtimes are worst cases. What the task's jobs usually take tells better
+	 * whether this one can still be on time. */
+	if (tctx->samples >= COST_SAMPLES)
 		work = MIN(work, tctx->burst_ns);
 	return work > tctx->exec_ns ? work - tctx->exec_ns : 0;
 }
 
-/* What a job of this task costs: in overload the cheapest are worth most. */
+/* What a job of this task usually takes. In overload the cheapest tasks stay on time. */
 static u64 job_cost(const struct task_ctx *tctx)
 {
-	return tctx->samples >= 2 ? MIN(tctx->runtime_ns, tctx->burst_ns) : tctx->runtime_ns;
+	return tctx->samples >= COST_SAMPLES ? MIN(tctx->runtime_ns, tctx->burst_ns) : tctx->runtime_ns;
 }
 
 static s64 slack(const struct task_ctx *tctx, u64 now)
@@ -34,19 +35,21 @@ static s64 slack(const struct task_ctx *tctx, u64 now)
 }
 
 /*
- * When it is too late for its job. Whom the agent keeps has a period more: those it
- * keeps fit together, so whoever falls behind a little catches up if he keeps his
- * place, and falls further behind if he loses it.
+ * The time by which a job must end, or it is hopeless. A task that the agent keeps has one period
+ * more. The kept tasks fit together, so a task that is a little behind catches up if it keeps its
+ * place, and falls further behind if it loses it.
  */
 static u64 hopeless_at(const struct task_ctx *tctx)
 {
 	return tctx->deadline_at + (tctx->kept ? tctx->period_ns : 0);
 }
 
+/* No decision of the agent can come in time for a short job. */
 static bool short_job(const struct task_ctx *tctx)
 {
 	return tctx->base == TN_DECLARED && tctx->run_tier == TN_DECLARED &&
-	       tctx->runtime_ns <= TN_SHORT_JOB_RUNTIME && tctx->rel_deadline_ns <= TN_SHORT_JOB_DEADLINE;
+	       tctx->runtime_ns <= TN_SHORT_JOB_RUNTIME &&
+	       tctx->rel_deadline_ns <= TN_SHORT_JOB_DEADLINE;
 }
 
 #endif /* __TEMPONET_SLACK_BPF_H */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the scheduler remembers: per task, per CPU, and the machine's shape.
+ * The scheduler's state: per task, per CPU, and the shape of the machine. Every other header reads
+ * it, so it includes none of them.
  */
 #ifndef __TEMPONET_STATE_BPF_H
 #define __TEMPONET_STATE_BPF_H
@@ -12,9 +13,9 @@
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 
 /*
- * An index that the verifier believes in, for arrays whose length is a power of
- * two. The barrier keeps the compiler from proving the mask superfluous and
- * leaving it out, which it can and the verifier cannot.
+ * An index that the verifier accepts, for arrays whose length is a power of two. Without the
+ * barrier the compiler may prove that the mask changes nothing and leave it out; the verifier
+ * cannot follow that proof and rejects the access.
  */
 static __always_inline u32 bounded(u32 index, u32 len)
 {
@@ -29,44 +30,50 @@ const volatile u32 cpu_dom[TN_MAX_CPUS];
 const volatile u32 cpu_order[TN_MAX_CPUS];
 const volatile u32 dom_start[TN_MAX_DOMS];
 const volatile u32 dom_len[TN_MAX_DOMS] = { 1 };
-/* In overload hopeless jobs step aside; else earliest deadline first, whatever comes. */
+/* 1: hopeless jobs are given up in overload. 0: earliest deadline first, whatever comes. */
 const volatile u32 give_up = 1;
 const volatile u32 nr_rules;
 const volatile struct temponet_rule rules[TN_MAX_RULES];
 
-/* Wake-up state of a task: why its next enqueue may release a job. */
+/* Wake-up state of a task. Its next enqueue releases a job unless it is AWAKE. */
 enum {
 	AWAKE,
 	ASLEEP,
-	/* Never seen awake: it was forked, or we were loaded around it. */
+	/* Not seen awake yet: just forked, or older than the scheduler. */
 	NEWBORN,
 };
+
+/* Job lengths that must have been seen before their mean replaces a declared or default one. */
+#define COST_SAMPLES 2
+/* Wake-ups that must have been seen before a rhythm can be steady, and before the agent is given
+ * the mean and deviation of job lengths. */
+#define RHYTHM_SAMPLES 4
 
 struct task_ctx {
 	/* The current job. */
 	u64 release_at;
 	u64 deadline_at;
 	u64 exec_ns; /* executed so far */
-	u64 budget_ns; /* what it may execute as the job it is */
+	u64 budget_ns; /* may execute before its budget is used up */
 	bool open; /* released, not yet counted as met or missed */
 	bool rolled; /* released by a used-up budget, not by a wake-up */
 	bool dropped; /* given up in overload, see shed_load() */
-	bool given_up; /* by the agent */
-	bool kept; /* by the agent, which may be because all fit */
-	bool demoted; /* inferred, and outran its estimate: a hog for now */
+	bool given_up; /* by the agent's verdict */
+	bool kept; /* by the agent's verdict; the agent also keeps all where all fit */
+	bool demoted; /* inferred and outran its estimate, or one of a crowd: a hog for now */
 	u8 sleep; /* AWAKE, ASLEEP, NEWBORN */
-	bool stuck; /* asleep for what somebody holds, see stuck.bpf.h */
-	u64 stuck_job; /* the last one that others had turns for */
-	u64 holder_turn_at; /* when the one began to be stuck for whom it had a turn */
-	u64 job; /* its number */
-	u64 emitted_job; /* the last one that the agent heard of as waiting */
-	bool agent_knows; /* as a task with a declared deadline */
+	bool stuck; /* sleeps uninterruptibly in the middle of a job, see stuck.bpf.h */
+	u64 stuck_job; /* the last job for which possible holders had turns */
+	u64 holder_turn_at; /* stuck_since of the stuck task for which this one had a turn */
+	u64 job; /* number of the current job */
+	u64 emitted_job; /* the last job whose release was reported to the agent */
+	bool agent_knows; /* the agent's last record says that the task is declared */
 
 	/* Parameters in force, and the tier they give the task at best. */
 	u8 base;
 	u8 job_class; /* class that the open job is counted under */
-	u8 run_tier; /* tier it is running or waiting in */
-	bool placed; /* put onto an idle CPU by us, and not running there yet */
+	u8 run_tier; /* tier that the task runs or waits in */
+	bool placed; /* given an idle CPU, and not running there yet */
 	bool by_rule;
 	bool rule_background;
 	u32 criticality;
@@ -74,8 +81,8 @@ struct task_ctx {
 	u64 rel_deadline_ns;
 	u64 period_ns;
 	u64 params_at;
-	u64 claim; /* what load.bpf.h counts it for */
-	bool restricted; /* and whether as a task that may not use all CPUs */
+	u64 claim; /* the task's part of declared_load (load.bpf.h) */
+	bool restricted; /* counted in nr_restricted (load.bpf.h) */
 	/* The name and cgroup that the rules were last matched against. */
 	u64 comm[2];
 	u64 matched_cgroup;
@@ -83,26 +90,26 @@ struct task_ctx {
 
 	/* Waiting and running. */
 	u32 pid;
-	u32 cpu; /* where it ran last */
-	bool rcu; /* it ends the kernel's grace periods */
+	u32 cpu; /* where the task ran last */
+	bool rcu; /* a thread of RCU itself, see rcu.bpf.h */
 	u8 reader; /* see rcu.bpf.h */
-	u64 awake_ns; /* its CPU time since it last slept */
+	u64 awake_ns; /* CPU time since the task last slept */
 	bool on_cpu;
-	bool bypass_queue; /* a thread of the agent that was let past the queues */
-	u32 queue; /* 1 + index of the queue it is counted in, 0: none */
+	bool bypass_queue; /* the agent, running past the queues on its credit */
+	u32 queue; /* 1 + index of the queue that counts the task, 0: none */
 	u64 queued_at;
-	u64 waits_since; /* the same, or before a turn that was cut short */
-	u64 turn_left; /* what it may use before it waits anew */
-	u64 accounted_ns; /* its CPU time that our books know of */
-	u64 slept_at; /* when the job ended, unless the task continues it */
+	u64 waits_since; /* queued_at, or that of before a turn that was cut short */
+	u64 turn_left; /* while more than half of a turn is left, waits_since is kept */
+	u64 accounted_ns; /* sum_exec_runtime at the last account() */
+	u64 slept_at; /* end of the job, unless the next wake-up continues it */
 	u64 vtime; /* fair-share clock of a hog */
 	u64 hog_weight; /* 100 x 1024 at nice 0 in the root cgroup */
-	u64 cgroup_charge; /* what its cgroup counts it for */
+	u64 cgroup_charge; /* the task's part of its cgroup's sum of weights */
 
-	/* Estimates: running mean and mean deviation, gain 1/8. */
+	/* Estimates: running means and mean deviations, see learn(). */
 	u64 woke_at;
 	u64 burst_exec_ns;
-	u64 leeway_ns; /* beyond what it declared, see settle_leeway() */
+	u64 leeway_ns; /* may run this much beyond its declared share, see settle_leeway() */
 	u64 burst_ns;
 	u64 burst_dev_ns;
 	u64 interval_ns;
@@ -111,7 +118,7 @@ struct task_ctx {
 
 	u32 met;
 	u32 missed;
-	u32 tie; /* orders late tasks of the same cost: one recovers, not none */
+	u32 tie; /* orders late tasks of the same cost, so that one catches up rather than none */
 };
 
 struct {
@@ -127,10 +134,10 @@ static struct task_ctx *task_ctx(struct task_struct *p)
 }
 
 /*
- * Urgency: tier in the top bits, then a time within the tier; smaller is more
- * urgent. One word, so that other CPUs can read it without a lock. They may
- * read it a moment too late; the cost is a preemption that dispatch() undoes by
- * keeping the running task, or one that comes at the next tick.
+ * Urgency: the tier in the top bits, then a time within the tier; smaller is more urgent. It is
+ * one word, so that other CPUs can read it without a lock. They may read an old one. That costs a
+ * preemption that dispatch() undoes by keeping the running task, or one that comes only at the
+ * next tick.
  */
 #define URGENCY_KEY_BITS 60
 #define URGENCY_IDLE (~0ULL)
@@ -142,7 +149,7 @@ static u64 urgency(u32 tier, u64 key)
 	       (key & ((1ULL << URGENCY_KEY_BITS) - 1));
 }
 
-/* Of a turn by the bound: before all but declared jobs. */
+/* The urgency of a turn by the bound: only declared jobs come before it. */
 #define URGENCY_TURN ((u64)TN_INFERRED << URGENCY_KEY_BITS)
 
 static u32 urgency_tier(u64 urg)
@@ -150,46 +157,49 @@ static u32 urgency_tier(u64 urg)
 	return urg >> URGENCY_KEY_BITS;
 }
 
-/* Why a task runs on behalf of the bound. */
+/* Why a task has a turn by the bound. */
 enum turn {
 	TURN_NONE,
 	TURN_QUEUE, /* its queue was due */
-	TURN_SINGLE, /* it was, whatever stood before it in its queue */
+	TURN_SINGLE, /* the task itself was due, whatever stood before it in its queue */
 };
 
 struct cpu_ctx {
-	u64 urgency; /* of what it runs */
-	bool runs_short_job; /* that is a short job, see TN_SHORT_JOB_DEADLINE */
-	bool short_job_next; /* one came, and what was taken last runs next */
-	bool preempt_pending; /* somebody pushes aside what it runs */
-	u64 hog_since; /* when it began to run a task of the lower tiers */
-	u8 bound_turn; /* enum turn: the next task runs on behalf of the bound */
-	bool last_turn_holder; /* the last such turn was for one who is stuck */
-	bool siblings_first; /* to be looked at before kernel threads then */
-	u32 bound_tier; /* the tier that such a turn went to last */
-	bool bound_shared; /* the domain's queues are the first to be asked for one */
-	bool looked_again; /* for somebody it might run, on its way to idle */
-	u64 bound_since; /* when such a turn began, until it is over */
-	u64 bound_again; /* no other before this */
-	u64 holder_at; /* nor a search for whom a declared task waits for, see stuck.bpf.h */
-	u64 turn_until; /* who has such a turn keeps it against all but declared jobs */
-	u64 patrol_at; /* when to look for somebody who was passed over */
-	u32 patrol_next; /* where to begin */
-	u32 patrol_dom; /* which other domain to look at */
-	u64 followed; /* the agent's decision that was used last, by its moment */
-	u64 trust_until; /* what it runs is out of the order of deadlines until then */
+	u64 urgency; /* of the running task */
+	bool runs_short_job; /* the running task's job is short, see TN_SHORT_JOB_DEADLINE */
+	bool short_job_next; /* a short job came, and the task taken next is not running yet */
+	bool preempt_pending; /* preempt() asked for this CPU, and dispatch() has not decided yet */
+	u64 hog_since; /* when a late or background task began to run here */
+
+	/* Turns by the bound (bound.bpf.h). */
+	u8 bound_turn; /* enum turn: the next task to run has a turn */
+	bool last_turn_holder; /* the last turn was for a stuck task's sake */
+	bool siblings_first; /* the next search for holders begins with threads of the process */
+	u32 bound_tier; /* tier of the last turn of a queue */
+	bool bound_shared; /* the domain's queues were asked first the last time */
+	bool looked_again; /* not of turns: the queues were looked at again on the way to idle */
+	u64 bound_since; /* when the current turn began, 0: it is over */
+	u64 bound_again; /* no other turn before this */
+	u64 holder_at; /* no other search for holders before this, see stuck.bpf.h */
+	u64 turn_until; /* until then only declared jobs preempt the task that has the turn */
+	u64 patrol_at; /* when to search for single tasks that were passed over */
+	u32 patrol_next; /* the queue at which that search begins */
+	u32 patrol_dom; /* the other domain that it includes */
+
+	u64 followed; /* made_at of the agent's decision that was used last */
+	u64 trust_until; /* the running task may stay out of deadline order until then */
 } __attribute__((aligned(64)));
 
 static struct cpu_ctx cpu_ctxs[TN_MAX_CPUS];
 
-/* Written by their own CPU, summed up by userspace through the mmapped bss. */
+/* Each CPU writes its own. Userspace reads them through the mmapped bss and adds them up. */
 struct temponet_cpu_stats cpu_stats[TN_MAX_CPUS];
 
 struct temponet_cpu_view cpu_views[TN_MAX_CPUS];
 
-/* 1: this CPU is online. Written by cpu_online() and cpu_offline(). */
+/* 1: this CPU is online, see placement.bpf.h. */
 u8 cpu_online[TN_MAX_CPUS];
-/* How often that has changed since load. */
+/* Changes of cpu_online since load. */
 u32 hotplugs;
 
 static struct cpu_ctx *cpu_ctx(s32 cpu)
@@ -207,10 +217,11 @@ static u32 dom_of(s32 cpu)
 	return bounded(cpu_dom[bounded(cpu, TN_MAX_CPUS)], TN_MAX_DOMS);
 }
 
-/* Online CPUs of each domain, and domains that have none. */
+/* Online CPUs of each domain, and the number of domains without one. */
 static u32 dom_online[TN_MAX_DOMS];
 static u32 nr_dead_doms;
 
+/* CPUs that serve the queues of @dom. At least 1, because callers divide by it. */
 static u32 nr_servers(u32 dom)
 {
 	return MAX(dom_online[bounded(dom, TN_MAX_DOMS)], 1);
@@ -227,7 +238,8 @@ static bool may_use(const struct task_struct *p, s32 cpu)
 	return is_online(cpu) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
 }
 
-/* Lanes: domains first, then CPUs; a power of two for bounded(). */
+/* A lane is the set of queues of one domain or of one CPU. Lane ids: domains first, then CPUs.
+ * A power of two for bounded(). */
 #define NR_LANES 2048
 
 static u32 cpu_lane(s32 cpu)
@@ -235,6 +247,7 @@ static u32 cpu_lane(s32 cpu)
 	return TN_MAX_DOMS + cpu;
 }
 
+/* @p can run on one CPU only, for now. */
 static bool pinned(const struct task_struct *p)
 {
 	return p->nr_cpus_allowed == 1 || is_migration_disabled(p);
@@ -245,6 +258,7 @@ static struct temponet_class_stats *class_stats(u32 class)
 	return &this_stats()->class[bounded(class, TN_NR_TIERS)];
 }
 
+/* 0 where @then lies in the future: the clocks of CPUs differ a little. */
 static u64 since(u64 now, u64 then)
 {
 	return time_after(now, then) ? now - then : 0;
