@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a hog weighs. Weights matter where there is no deadline to go by, so
- * only hogs are weighed, and only when they queue and at the tick.
+ * The weight of a hog, from its nice value and the weights of its cgroups. Weights matter where
+ * there is no deadline to go by. So only hogs are weighed, when they are queued and at the tick.
  *
- * A cgroup's hogs share its weight: each weighs its own part of
- * weight x parent's weight x ... This flattens the tree. It is what the kernel
- * does as long as the siblings of the cgroups above have as many busy children
- * as each other; where they do not, a busy leaf of a crowded branch gets more
- * than it should, for example one of ten busy services beside one busy user.
+ * A cgroup's hogs share its weight times the weights of the cgroups above it. This flattens the
+ * tree. The result is the kernel's as long as sibling cgroups have equally many busy children.
+ * Where they do not, a busy leaf of a crowded branch gets more than it should, for example one of
+ * ten busy services beside one busy user.
  */
 #ifndef __TEMPONET_CGROUP_BPF_H
 #define __TEMPONET_CGROUP_BPF_H
@@ -31,13 +30,16 @@ static struct cgroup_ctx *cgroup_ctx(struct cgroup *cgrp)
 	return bpf_cgrp_storage_get(&cgroup_ctxs, cgrp, 0, 0);
 }
 
-/* Times 1024: 1024 is a task straight under the root. */
+/* How many levels of cgroups below the root are multiplied. */
+#define WEIGHT_LEVELS 8
+
+/* The product of the weights from @cgrp up to the root, times 1024; a weight of 100 counts as 1. */
 static u64 cgroup_factor(struct cgroup *cgrp)
 {
 	u64 factor = 1024;
 	int level;
 
-	bpf_for(level, 1, 9) {
+	bpf_for(level, 1, WEIGHT_LEVELS + 1) {
 		struct cgroup_ctx *cgc;
 		struct cgroup *up;
 
@@ -50,7 +52,7 @@ static u64 cgroup_factor(struct cgroup *cgrp)
 		if (cgc)
 			factor = factor * cgc->weight / 100;
 		bpf_cgroup_release(up);
-		/* What a few levels of extreme weights multiply to means nothing. */
+		/* A few levels of extreme weights multiply to a meaningless number. */
 		factor = MIN(factor, 1024 * 1024);
 	}
 	return factor;
@@ -65,7 +67,7 @@ static void uncharge_cgroup(struct task_ctx *tctx, struct cgroup *cgrp)
 	tctx->cgroup_charge = 0;
 }
 
-/* The hog sleeps or leaves: its cgroup's weight is for the others. */
+/* The hog sleeps or leaves: the other hogs of its cgroup share its weight. */
 static void unweigh_hog(struct task_struct *p, struct task_ctx *tctx)
 {
 	struct cgroup *cgrp;
@@ -79,6 +81,7 @@ static void unweigh_hog(struct task_struct *p, struct task_ctx *tctx)
 	bpf_cgroup_release(cgrp);
 }
 
+/* Computes the hog's weight and counts it in its cgroup. */
 static void weigh_hog(struct task_struct *p, struct task_ctx *tctx)
 {
 	u64 weight = p->scx.weight ?: 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Jobs: released by a wake-up, completed by going to sleep, continued where
- * the constant-bandwidth server's wake-up rule says so, and cut by a used-up
- * budget where a task is behind and does not sleep at all.
+ * Jobs. A wake-up releases a job and going to sleep completes it. The wake-up rule of the
+ * constant-bandwidth server tells a continued job from a new one. A task that is behind does not
+ * sleep between jobs; its job ends where the budget is used up.
  */
 #ifndef __TEMPONET_JOB_BPF_H
 #define __TEMPONET_JOB_BPF_H
@@ -23,6 +23,7 @@ struct {
 	__type(value, struct temponet_offender);
 } offenders SEC(".maps");
 
+/* Enters a missed deadline into the table of worst offenders. */
 static void note_miss(struct task_struct *p, struct task_ctx *tctx, u64 late, u64 now)
 {
 	struct temponet_offender *row, fresh = {};
@@ -49,6 +50,7 @@ static void note_miss(struct task_struct *p, struct task_ctx *tctx, u64 late, u6
 	__builtin_memcpy(row->comm, p->comm, sizeof(row->comm));
 }
 
+/* Counts the open job, if there is one, as met or missed at @end. */
 static void complete_job(struct task_struct *p, struct task_ctx *tctx, u64 end)
 {
 	struct temponet_class_stats *stats;
@@ -76,7 +78,7 @@ static void complete_job(struct task_struct *p, struct task_ctx *tctx, u64 end)
 	note_miss(p, tctx, late, end);
 }
 
-/* A job ended on this CPU: was it late? */
+/* A job ended on this CPU. A late one is a sign of overload (pressure.bpf.h). */
 static void note_end(const struct task_ctx *tctx, u64 end)
 {
 	s32 cpu = bpf_get_smp_processor_id();
@@ -109,14 +111,11 @@ static void release_job(struct task_ctx *tctx, u64 now)
 }
 
 /*
- * The wake-up rule of the constant-bandwidth server: a task that blocked
- * half-way keeps its deadline unless what is left of its budget would then
- * exceed its declared share. Times are taken in units of 1024 ns so that the
- * products fit.
+ * The wake-up rule of the constant-bandwidth server: a task that blocked half-way keeps its
+ * deadline, unless the rest of its budget would exceed its declared share until then.
  *
- * A period after its last wake-up a task has come for its next job, even if it
- * overran the last one: what it ate ahead of time it ate below all declared
- * jobs, so they are not owed it back.
+ * A task that wakes up a period after its last wake-up has come for its next job, even if it
+ * overran the last one. It ran the excess throttled, below declared jobs, so it owes them nothing.
  */
 static bool job_continues(const struct task_ctx *tctx, u64 now)
 {
@@ -127,12 +126,12 @@ static bool job_continues(const struct task_ctx *tctx, u64 now)
 		return false;
 	left = tctx->budget_ns > tctx->exec_ns ? tctx->budget_ns - tctx->exec_ns : 0;
 	time = tctx->deadline_at - now;
-	return (left >> 10) * (tctx->rel_deadline_ns >> 10) <=
-	       (time >> 10) * (tctx->runtime_ns >> 10);
+	return (left >> COARSE_SHIFT) * (tctx->rel_deadline_ns >> COARSE_SHIFT) <=
+	       (time >> COARSE_SHIFT) * (tctx->runtime_ns >> COARSE_SHIFT);
 }
 
-/* What an estimate says was eaten ahead is held against a task for TN_AGING at most:
- * its rhythm may be another by now. */
+/* A task with estimated parameters is throttled for TN_AGING at most: its rhythm may have changed
+ * since the estimate. */
 static void cap_throttling(struct task_ctx *tctx, u64 now)
 {
 	u64 ahead = since(tctx->release_at, now);
@@ -143,7 +142,7 @@ static void cap_throttling(struct task_ctx *tctx, u64 now)
 	tctx->deadline_at -= ahead - TN_AGING;
 }
 
-/* The budget is used up: this job ends at @end, its successor begins. */
+/* Ends the job at @end, where @budget was used up. Its successor is released one period later. */
 static void roll_job(struct task_struct *p, struct task_ctx *tctx, u64 budget, u64 end)
 {
 	note_end(tctx, end);
@@ -172,8 +171,8 @@ static void wake_job(struct task_struct *p, struct task_ctx *tctx, u64 now)
 		note_end(tctx, tctx->slept_at);
 	used_up = tctx->exec_ns >= tctx->budget_ns;
 	if (job_continues(tctx, now)) {
-		/* It slept and came back before its next period with nothing left:
-		 * the next job, but with the deadline that its share allows. */
+		/* The task woke up before its next period with its budget used up. This is its
+		 * next job, released where its share allows: a period after the last one. */
 		if (used_up) {
 			settle_leeway(tctx, now);
 			learn(tctx, now);
@@ -189,9 +188,9 @@ static void wake_job(struct task_struct *p, struct task_ctx *tctx, u64 now)
 }
 
 /*
- * Not a job after all: neither met nor missed. Among the hogs it begins with a turn
- * owed, or a stream of newcomers would stand before those who wait, and the clock
- * stand still.
+ * Makes an inferred task a hog until its next job. The current job counts as neither met nor
+ * missed. The task's virtual time begins one slice after the clock. Otherwise a stream of new hogs
+ * would go before those that wait, and the clock would stand still.
  */
 static void demote(struct task_ctx *tctx)
 {
@@ -204,10 +203,13 @@ static void demote(struct task_ctx *tctx)
 	this_stats()->demotions++;
 }
 
-/* The least budget of a job that runs behind schedule, as a part of its declared runtime: a few
- * very short jobs must not make every tick a job boundary. */
+/* The budget of a job that is behind schedule is never less than this part of the task's runtime,
+ * however short its jobs were so far. The size is a choice, not a measured one. */
 #define BEHIND_BUDGET_DIV 4
+/* How many job ends one call finds at most. The next call finds the rest. */
+#define ROLL_MAX 4
 
+/* Ends the current job if its budget is used up. */
 static void settle_budget(struct task_struct *p, struct task_ctx *tctx)
 {
 	u64 now;
@@ -216,7 +218,7 @@ static void settle_budget(struct task_struct *p, struct task_ctx *tctx)
 	if (tctx->base == TN_BACKGROUND || tctx->demoted || tctx->exec_ns < tctx->budget_ns / 2)
 		return;
 
-	/* Without a rhythm there is no next job to go on with. */
+	/* A task without a steady rhythm has no period, so no next job can follow this one. */
 	if (tctx->base == TN_INFERRED && !steady(tctx)) {
 		if (tctx->exec_ns > tctx->budget_ns)
 			demote(tctx);
@@ -224,19 +226,19 @@ static void settle_budget(struct task_struct *p, struct task_ctx *tctx)
 	}
 
 	now = scx_bpf_now();
-	for (i = 0; i < 4; i++) {
+	for (i = 0; i < ROLL_MAX; i++) {
 		u64 budget = tctx->runtime_ns;
 
-		/* Behind schedule it does not sleep between jobs, and its jobs are
-		 * as long as they usually are, not as long as they may be. */
+		/* A task that is behind schedule does not sleep between its jobs. They are as long
+		 * as they usually are, not as long as declared: that is the worst case. */
 		if ((tctx->rolled || time_after(now, tctx->deadline_at)) &&
-		    tctx->samples >= 2) {
+		    tctx->samples >= COST_SAMPLES) {
 			budget = MIN(budget, tctx->burst_ns);
 			budget = MAX(budget, tctx->runtime_ns / BEHIND_BUDGET_DIV);
 		}
 		if (tctx->exec_ns < budget + (tctx->runtime_ns >> GRACE_SHIFT))
 			break;
-		/* The next one is not due yet, and this one is within what was declared. */
+		/* The next job is not released yet, and the task is within its declared share. */
 		if (tctx->base == TN_DECLARED &&
 		    time_before(now, tctx->release_at + tctx->period_ns) && !over_share(tctx, now))
 			break;
@@ -244,10 +246,7 @@ static void settle_budget(struct task_struct *p, struct task_ctx *tctx)
 	}
 }
 
-/*
- * Bring a running task's books up to date. The kernel's own clock of the task
- * is ahead of ours by what it ran since.
- */
+/* Brings a running task's books up to date, from the kernel's count of its CPU time. */
 static void account(struct task_struct *p, struct task_ctx *tctx)
 {
 	u64 total = p->se.sum_exec_runtime, ran = total - tctx->accounted_ns;
@@ -258,7 +257,8 @@ static void account(struct task_struct *p, struct task_ctx *tctx)
 	tctx->awake_ns += ran;
 	tctx->turn_left -= MIN(ran, tctx->turn_left);
 	class_stats(tctx->run_tier)->run_ns += ran;
-	/* What it runs like others does not count, or it would never have credit again. */
+	/* The agent pays only for what it runs past the queues. If it paid for all, it might never
+	 * have credit again. */
 	if (tctx->bypass_queue)
 		charge_agent(ran);
 	if (tctx->run_tier == TN_BACKGROUND)

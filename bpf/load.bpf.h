@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How much is declared: each task's density, runtime over deadline. Where the densities of all
- * tasks together are below one CPU, earliest deadline first has every job on time, on however
- * many CPUs and wherever the tasks may run: there is nothing to decide. On m CPUs that share one
- * queue the same holds up to m - (m - 1) * the largest density, if every task may use all of
- * them (Goossens, Funk and Baruah, 2003).
+ * The declared load: the sum of all declared tasks' densities, runtime over deadline. Where it is
+ * below one CPU, earliest deadline first has every job on time, on however many CPUs and wherever
+ * the tasks may run. On m CPUs that share one queue the same holds up to m - (m - 1) * the largest
+ * density, if every task may use all of them (Goossens, Funk and Baruah, 2003). Then there is
+ * nothing to decide, and the agent is not woken.
  */
 #ifndef __TEMPONET_LOAD_BPF_H
 #define __TEMPONET_LOAD_BPF_H
@@ -12,11 +12,11 @@
 #include "pressure.bpf.h"
 #include "state.bpf.h"
 
-/* Of a CPU; the rest is for what switching costs. */
+/* One CPU, and the part of it that declared tasks may fill. The rest is for what switching costs. */
 #define LOAD_ONE (1ULL << 20)
 #define LOAD_FITS (LOAD_ONE / 10 * 9)
 
-/* Densities are counted in steps of a 32nd, rounded up. */
+/* Densities are counted in steps of 1/32, rounded up, so that the largest is found by a short scan. */
 #define DENSITY_STEPS 32
 #define DENSITY_STEP (LOAD_ONE / DENSITY_STEPS)
 
@@ -26,10 +26,12 @@ static u32 nr_restricted; /* declared tasks that may not use all CPUs */
 
 static u32 *dense(u64 claim)
 {
-	return &nr_dense[bounded(MIN((claim + DENSITY_STEP - 1) / DENSITY_STEP, DENSITY_STEPS), 64)];
+	return &nr_dense[bounded(MIN((claim + DENSITY_STEP - 1) / DENSITY_STEP, DENSITY_STEPS),
+				 64)];
 }
 
-/* To be called whenever a task's parameters, or whether it is ours, may have changed. */
+/* Updates the task's part of the load. Called whenever its parameters may have changed, and when it
+ * leaves this scheduler. */
 static void claim_load(const struct task_struct *p, struct task_ctx *tctx, bool declared)
 {
 	bool restricted = declared && p->nr_cpus_allowed < nr_cpus;
@@ -73,7 +75,7 @@ static bool load_fits(void)
 	return declared_load + (cpus - 1) * largest_density() <= cpus * LOAD_FITS;
 }
 
-/* Nothing is to be decided, by what was declared and by what was seen. */
+/* All declared jobs will be on time, by what is declared and by what was seen so far. */
 static bool feasible(s32 cpu, u64 now)
 {
 	return load_fits() && !overloaded(cpu, true, now);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where a task's parameters come from: its hint, else the first rule that
- * matches, else estimates from its own past.
+ * A task's parameters (runtime, relative deadline, period) and their source: its hint, else the
+ * first rule that matches, else an estimate from its own past. Everything else goes by these
+ * three, wherever they come from.
  */
 #ifndef __TEMPONET_PARAMS_BPF_H
 #define __TEMPONET_PARAMS_BPF_H
@@ -9,8 +10,33 @@
 #include "load.bpf.h"
 #include "state.bpf.h"
 
-/* Pinned by userspace; whoever may write it may write anything, so every value
- * is checked again here. */
+/* Estimates. The sizes of these constants are choices; none of them has a measurement on record. */
+
+/* A mean of up to this many samples is a plain one. From there on each new sample has a gain of
+ * one over it. */
+#define EWMA_WINDOW 8
+/* The first sample's deviation is unknown, and taken to be this part of it. */
+#define FIRST_DEV_DIV 2
+/* A rhythm is steady if its intervals deviate by less than this part of their mean. */
+#define STEADY_DEV_DIV 4
+/* While there are few samples, one that differs from their mean by this factor starts the estimate
+ * anew: the earlier ones were of the task's start. */
+#define START_OUTLIER 4
+/* The count of samples stops here, long after it matters, and so cannot wrap. */
+#define SAMPLES_MAX 1000000
+/* An estimated budget is the mean plus this many mean deviations, and no less than the minimum. */
+#define BUDGET_DEVS 4
+#define BUDGET_MIN (1 * TN_MSEC)
+/* A task that needs more than 3/5 of a CPU at nice 0 is a hog, even if it sleeps now and then. */
+#define HOG_SHARE_NUM 3
+#define HOG_SHARE_DEN 5
+/* p->scx.weight at nice 0. */
+#define NICE_0_WEIGHT 100
+/* How many levels of cgroups below the root a rule is compared with. */
+#define CGROUP_LEVELS 16
+
+/* The map is pinned by userspace. A program that may write it may write any value, so each is
+ * checked again here. */
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -32,7 +58,7 @@ static bool hint_valid(const struct temponet_hint *hint)
 static void declare(const struct task_struct *p, struct task_ctx *tctx,
 		    const struct temponet_hint *hint)
 {
-	/* What it did before, starting up perhaps, tells nothing of its jobs. */
+	/* What the task did before this declaration says nothing about its jobs under it. */
 	if (tctx->base != TN_DECLARED || tctx->runtime_ns != hint->runtime_ns ||
 	    tctx->period_ns != hint->period_ns)
 		tctx->samples = 0;
@@ -44,18 +70,19 @@ static void declare(const struct task_struct *p, struct task_ctx *tctx,
 	claim_load(p, tctx, true);
 }
 
-/* Rules go by the unified hierarchy, whether or not it has the cpu controller. */
+/* Rules are matched in the unified hierarchy, whether or not it has the cpu controller. */
 static struct cgroup *unified_cgroup(struct task_struct *p)
 {
 	return BPF_CORE_READ(p, cgroups, dfl_cgrp);
 }
 
+/* Does rule @i name @cgrp or one of the cgroups above it? */
 static bool cgroup_matches(struct cgroup *cgrp, u32 i)
 {
 	void *ancestors = (void *)cgrp + bpf_core_field_offset(struct cgroup, ancestors);
 	int level, depth = BPF_CORE_READ(cgrp, level);
 
-	bpf_for(level, 1, 17) {
+	bpf_for(level, 1, CGROUP_LEVELS + 1) {
 		u64 name[TN_CGROUP_LEN / 8] = {};
 		struct cgroup *up = NULL;
 		int w, differs = 0;
@@ -74,7 +101,7 @@ static bool cgroup_matches(struct cgroup *cgrp, u32 i)
 	return false;
 }
 
-/* Matching is repeated only when the name or the cgroup has changed. */
+/* Rules are matched again only when the task's name or cgroup has changed. */
 static void match_rules(struct task_struct *p, struct task_ctx *tctx)
 {
 	struct cgroup *cgrp;
@@ -113,7 +140,7 @@ static void match_rules(struct task_struct *p, struct task_ctx *tctx)
 	}
 }
 
-/* A plain mean of the first @window samples, a running one from there on. */
+/* Adds @sample, the @window-th or later one, to a mean and a mean deviation. */
 static void ewma(u64 *mean, u64 *dev, u64 sample, s64 window)
 {
 	s64 diff = (s64)(sample - *mean);
@@ -123,15 +150,17 @@ static void ewma(u64 *mean, u64 *dev, u64 sample, s64 window)
 	*dev += off / window;
 }
 
+/* Does the task wake up at about the same interval every time? */
 static bool steady(const struct task_ctx *tctx)
 {
-	return tctx->samples >= 4 && tctx->interval_dev_ns < tctx->interval_ns / 4;
+	return tctx->samples >= RHYTHM_SAMPLES &&
+	       tctx->interval_dev_ns < tctx->interval_ns / STEADY_DEV_DIV;
 }
 
 /*
- * One more wake-up interval and burst. A task that was behind did not sleep
- * between its jobs: where the period is declared, or the rhythm was steady before,
- * an interval of about n periods is n jobs, not a slower task.
+ * Learns from one more wake-up interval and burst. A task that was behind did not sleep between
+ * its jobs. So where the period is declared, or the rhythm was steady before, an interval of about
+ * n periods counts as n jobs, not as a slower task.
  */
 static void learn(struct task_ctx *tctx, u64 now)
 {
@@ -141,21 +170,22 @@ static void learn(struct task_ctx *tctx, u64 now)
 	tctx->burst_exec_ns = 0;
 	if (!tctx->woke_at || !burst)
 		goto out;
-	/* Many begin with a long sleep that has nothing to do with their rhythm. */
-	if (tctx->samples < 4 && interval < tctx->interval_ns / 4)
+	/* Many tasks begin with a long sleep that has nothing to do with their rhythm. */
+	if (tctx->samples < RHYTHM_SAMPLES && interval < tctx->interval_ns / START_OUTLIER)
 		tctx->samples = 0;
-	/* And what a declared task does when it starts up is none of its jobs. */
-	if (tctx->samples < 4 && tctx->base == TN_DECLARED && burst / 4 > tctx->burst_ns)
+	/* The short bursts of a declared task that starts up are not its jobs. */
+	if (tctx->samples < RHYTHM_SAMPLES && tctx->base == TN_DECLARED &&
+	    burst / START_OUTLIER > tctx->burst_ns)
 		tctx->samples = 0;
 	if (!tctx->samples) {
 		tctx->interval_ns = interval;
-		tctx->interval_dev_ns = interval / 2;
+		tctx->interval_dev_ns = interval / FIRST_DEV_DIV;
 		tctx->burst_ns = burst;
-		tctx->burst_dev_ns = burst / 2;
+		tctx->burst_dev_ns = burst / FIRST_DEV_DIV;
 	} else {
 		bool declared = tctx->base == TN_DECLARED;
 		u64 period = declared ? tctx->period_ns : tctx->interval_ns;
-		u64 window = MIN(tctx->samples + 1, 8);
+		u64 window = MIN(tctx->samples + 1, EWMA_WINDOW);
 
 		if (period && interval > period + period / 2 && (declared || steady(tctx))) {
 			u64 n = (interval + period / 2) / period;
@@ -163,38 +193,41 @@ static void learn(struct task_ctx *tctx, u64 now)
 			interval /= n;
 			burst /= n;
 		}
-		/* Who declares says what to expect: no guess of how far jobs vary. */
+		/* A declared runtime says what to expect, so the first deviation is not guessed. */
 		if (declared && tctx->samples == 1)
 			tctx->burst_dev_ns = 0;
 		ewma(&tctx->interval_ns, &tctx->interval_dev_ns, interval, window);
 		ewma(&tctx->burst_ns, &tctx->burst_dev_ns, burst, window);
 	}
-	if (tctx->samples < 1000000)
+	if (tctx->samples < SAMPLES_MAX)
 		tctx->samples++;
 out:
 	tctx->woke_at = now;
 }
 
-/* The rhythm of the past as a promise for the next job, scaled by weight. */
+/* Takes the task's rhythm so far as the parameters of its next job. A higher weight has an earlier
+ * deadline. */
 static void estimate(const struct task_struct *p, struct task_ctx *tctx)
 {
 	u64 weight = p->scx.weight ?: 1;
 	u64 deadline, budget;
 
 	tctx->criticality = 0;
-	if (tctx->samples < 2) {
+	if (tctx->samples < COST_SAMPLES) {
 		deadline = TN_NEWCOMER_DEADLINE;
 		budget = TN_NEWCOMER_BUDGET;
 		tctx->base = TN_INFERRED;
 	} else {
 		deadline = tctx->interval_ns;
-		budget = MAX(tctx->burst_ns + 4 * tctx->burst_dev_ns, 1 * TN_MSEC);
-		/* More than three fifths of a CPU (at nice 0) is a hog that naps. */
-		tctx->base = tctx->burst_ns * 500 > tctx->interval_ns * 3 * MIN(weight, 100) ?
+		budget = MAX(tctx->burst_ns + BUDGET_DEVS * tctx->burst_dev_ns, BUDGET_MIN);
+		/* At a lower weight than that of nice 0 a smaller share makes a hog. */
+		tctx->base = tctx->burst_ns * (HOG_SHARE_DEN * NICE_0_WEIGHT) >
+					     tctx->interval_ns * HOG_SHARE_NUM *
+						     MIN(weight, NICE_0_WEIGHT) ?
 				     TN_BACKGROUND :
 				     TN_INFERRED;
 	}
-	deadline = deadline * 100 / weight;
+	deadline = deadline * NICE_0_WEIGHT / weight;
 	deadline = MIN(deadline, TN_INFERRED_DEADLINE_MAX);
 	deadline = MAX(deadline, TN_INFERRED_DEADLINE_MIN);
 	tctx->rel_deadline_ns = deadline;
@@ -202,7 +235,7 @@ static void estimate(const struct task_struct *p, struct task_ctx *tctx)
 	tctx->runtime_ns = MIN(budget, deadline);
 }
 
-/* Nobody declares anything of it. */
+/* Neither a hint nor a rule declares a deadline for the task. */
 static void infer(const struct task_struct *p, struct task_ctx *tctx)
 {
 	estimate(p, tctx);
@@ -211,14 +244,14 @@ static void infer(const struct task_struct *p, struct task_ctx *tctx)
 	claim_load(p, tctx, false);
 }
 
-/* Look its hint and rule up again. Returns whether either declares a deadline. */
+/* Looks up the task's hint and rule again. Returns whether either declares a deadline. */
 static bool refresh_declared(struct task_struct *p, struct task_ctx *tctx, u64 now)
 {
 	struct temponet_hint *hint;
 
 	tctx->params_at = now;
 	hint = bpf_task_storage_get(&task_hints, p, 0, 0);
-	/* A cleared hint may stay behind as zeroes. */
+	/* A cleared hint may remain as zeroes. */
 	if (hint && hint->version) {
 		if (hint_valid(hint)) {
 			declare(p, tctx, hint);
@@ -234,7 +267,7 @@ static bool refresh_declared(struct task_struct *p, struct task_ctx *tctx, u64 n
 	return false;
 }
 
-/* Decide anew what the waking task is. */
+/* Refreshes the parameters of a task at its wake-up. */
 static void refresh_params(struct task_struct *p, struct task_ctx *tctx, u64 now)
 {
 	if (since(now, tctx->params_at) >= TN_PARAMS_REFRESH || !tctx->params_at) {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Throttling. A task that has used its next period's budget waits below all jobs until that
- * period begins (task_tier()). It is replenished then: moved back among the declared jobs. Left
- * where it is, it would wait for the bound to find it, whatever its deadline.
+ * Throttling. A declared task that has used up its budget waits among the inferred jobs until its
+ * next period begins, or among the hogs if it has used up that period's budget as well
+ * (task_tier()). When its period begins it is replenished: moved back among the declared jobs.
+ * Left where it is, it would wait for the bound to find it, whatever its deadline: 87.1 instead of
+ * 92.3 % of jobs were on time, with eight tasks at 1.25 of two vCPUs (docs/measurements/scheduler.md).
  */
 #ifndef __TEMPONET_THROTTLE_BPF_H
 #define __TEMPONET_THROTTLE_BPF_H
@@ -12,7 +14,7 @@
 #include "state.bpf.h"
 #include "tier.bpf.h"
 
-/* How many tasks one dispatch replenishes at most. */
+/* How many steps one dispatch takes at most; each replenishes a task, or turns to the next queue. */
 #define REPLENISH_MAX 4
 
 /* When the first throttled task of a lane is to be replenished; 0: none is throttled. */
@@ -33,7 +35,8 @@ static bool replenish_due(u32 lane_id, u64 now)
 	return at && !time_before(now, at);
 }
 
-/* A throttled task of @queue whose period has begun: pid, tier in the upper half; 0: none. */
+/* Finds a throttled task of @queue whose period has begun. Returns its pid, with its tier in the
+ * upper half, or 0. */
 __weak u64 find_replenished(u32 queue, s32 cpu, u64 now)
 {
 	struct task_struct *p;
@@ -58,7 +61,8 @@ __weak u64 find_replenished(u32 queue, s32 cpu, u64 now)
 	return found;
 }
 
-/* Only from dispatch(), where tasks may be moved. */
+/* Moves throttled tasks whose period has begun back to their tier. Called from dispatch() only,
+ * where tasks may be moved. */
 __weak int replenish(u32 lane_id, s32 cpu, u64 now)
 {
 	u32 from = queue_id(lane_id, TN_INFERRED);
@@ -76,7 +80,7 @@ __weak int replenish(u32 lane_id, s32 cpu, u64 now)
 			return 0;
 		}
 	}
-	/* There may be more of them. */
+	/* More tasks may be due, so the next dispatch goes on. */
 	lane_replenish_at[bounded(lane_id, NR_LANES)] = now;
 	return 0;
 }

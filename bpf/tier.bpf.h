@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where a task stands: its tier, and its place within the tier.
+ * A task's tier, and the key that orders it within the tier. Both change with time alone, so they
+ * are computed anew at every enqueue, tick and dispatch.
  */
 #ifndef __TEMPONET_TIER_BPF_H
 #define __TEMPONET_TIER_BPF_H
@@ -14,7 +15,7 @@
 #include "slack.bpf.h"
 #include "state.bpf.h"
 
-/* Where a task stands now, and by which time it is ordered there. */
+/* The tier that a task runs or waits in now. */
 static u32 task_tier(struct task_ctx *tctx, s32 cpu, u64 now)
 {
 	u32 said = TN_VERDICT_NONE;
@@ -25,16 +26,16 @@ static u32 task_tier(struct task_ctx *tctx, s32 cpu, u64 now)
 		return TN_BACKGROUND;
 	if (tctx->base == TN_DECLARED)
 		said = verdict(tctx, now);
-	/* That was when there was more to do. */
+	/* The agent gave the task up under a higher load. All declared tasks fit now. */
 	if (said == TN_VERDICT_GIVE_UP && feasible(cpu, now))
 		said = TN_VERDICT_NONE;
 
 	/*
-	 * The budget of this period is used up and the next one's is being eaten
-	 * ahead of time. For a declared task a little of that is a job that
-	 * overran: it yields to all who are within their budgets, or, where the
-	 * agent found room for it, to those who are due before its next period is.
-	 * A whole period ahead is a hog that declared itself important.
+	 * This period's budget is used up: the task is throttled (throttle.bpf.h). A declared task
+	 * that overran yields to all declared jobs that are within their budgets. Where the agent
+	 * found room for it, it yields only to those that are due before its own next deadline. A
+	 * task that has used up its next period's budget as well is a hog until that period begins,
+	 * whatever it declared.
 	 */
 	if (time_after(tctx->release_at, now + TN_CLOCK_SKEW)) {
 		if (tctx->base == TN_INFERRED ||
@@ -43,41 +44,43 @@ static u32 task_tier(struct task_ctx *tctx, s32 cpu, u64 now)
 		return said == TN_VERDICT_KEEP ? TN_DECLARED : TN_INFERRED;
 	}
 
-	/* An estimated deadline says that a job is hopeless only if the estimate
-	 * is worth something. */
+	/* Without a steady rhythm the deadline is a guess, and no job is hopeless by a guess. */
 	if (tctx->base == TN_INFERRED && !steady(tctx))
 		return tctx->demoted ? TN_BACKGROUND : TN_INFERRED;
-	/* The agent sees further than this queue. But whom it keeps is not kept at all
-	 * costs: where they do not fit either, our own rule goes on. */
+	/* The agent sees more than one queue, so a task that it gives up is late. A task that it
+	 * keeps is not kept at all costs: where the kept ones do not fit, the rule below holds for
+	 * them too. */
 	tctx->given_up = said == TN_VERDICT_GIVE_UP;
 	tctx->kept = said == TN_VERDICT_KEEP;
 	if (tctx->given_up)
 		return TN_LATE;
 	if (!overloaded(cpu, tctx->base == TN_DECLARED, now))
 		return tctx->base;
-	/* Once given up, a task is so until it is on time again. */
+	/* A task that was given up stays late until it is on time again (release_job(), roll_job()). */
 	if (time_before(hopeless_at(tctx), now + remaining(tctx)))
 		tctx->dropped = true;
 	return tctx->dropped ? TN_LATE : tctx->base;
 }
 
-/* Behind all costs there are. */
+/* Tasks that the agent gave up come after all other late tasks: no job costs this much. */
 #define GIVEN_UP_LAST (1ULL << 50)
 
+/* The key that orders a task within @tier; the smallest is served first. */
 static u64 tier_key(const struct task_ctx *tctx, u32 tier, u64 now)
 {
-	/* A grace period waits for it, and a moment is all that it needs. */
+	/* An RCU grace period waits for this task, which needs only a moment (rcu.bpf.h). */
 	if (tier > TN_INFERRED && tctx->reader == READER_WAITS)
 		return 0;
 	if (tier == TN_BACKGROUND)
 		return hog_key(tctx, now);
-	/* Late tasks are brought back on time one after the other, the cheapest
-	 * first: that is the most jobs on time for the work. */
+	/* Late tasks catch up one after the other, the cheapest first: that gives the most jobs on
+	 * time for the work. */
 	if (tier == TN_LATE)
 		return job_cost(tctx) + tctx->tie + (tctx->given_up ? GIVEN_UP_LAST : 0);
 	if (tier == TN_INFERRED && tctx->rcu)
 		return rcu_key(tctx, now);
-	/* A deadline many seconds away is no reason to wait for as long. */
+	/* A job stands no further back than if it were due half the bound after its release, or a
+	 * distant deadline would keep it waiting beyond the bound. */
 	return MIN(tctx->deadline_at, tctx->release_at + TN_STARVE_BOUND / 2);
 }
 
