@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The bound: whatever stands above a queue, or before a task within it, it has a
- * turn in time.
+ * The bound: every queue, and every task in it, has a turn in time, whatever stands above it. So
+ * nothing starves, and the kernel's watchdog has no reason to eject the scheduler.
  *
- * Turns come three ways. A queue of a lower tier that was not served for long is due
- * (queue_due); each CPU looks now and then for single tasks that waited long in a queue
- * that others are served from (patrol); and where a declared task waits for what somebody
- * else holds, those who may be that have turns (take_holder). Either way the turn is
- * short, and turns together take no more than a third of a CPU.
+ * Turns come in three ways. A queue of a lower tier that was not served for long is due
+ * (queue_due()). Each CPU searches now and then for single tasks that waited long in a queue that
+ * is served (patrol()). While a declared task is stuck, tasks that may hold it up have turns
+ * (take_holder()). Every turn is short, and turns together take no more than a third of a CPU.
  */
 #ifndef __TEMPONET_BOUND_BPF_H
 #define __TEMPONET_BOUND_BPF_H
@@ -21,13 +20,14 @@
 #include "take.bpf.h"
 
 /*
- * Has the queue waited its bound? The more wait in it, the more often it gets a
- * turn, so that each of them has one within TN_STARVE_BOUND; but not so often
- * that a crowd of them would take the CPU from all others.
+ * Has the queue waited its bound? The more tasks wait in it, the more often it has a turn, so that
+ * each has one within TN_STARVE_BOUND. TN_SERVE_LEAST keeps a crowd from taking the CPU from all
+ * others. A queue that several CPUs serve is due as many times as often.
  */
 static bool queue_due(u32 queue, u64 now, u32 servers)
 {
-	/* Every turn of those who were given up is taken from those who were not. */
+	/* A turn of a given-up job is taken from jobs that can be on time, so late queues have
+	 * fewer. */
 	u64 every = queue % TN_NR_TIERS == TN_LATE ? TN_SERVE_LATE_EVERY : TN_SERVE_EVERY;
 	u64 nr = queue_len(queue), waited;
 
@@ -38,22 +38,23 @@ static bool queue_due(u32 queue, u64 now, u32 servers)
 	return waited * servers >= every;
 }
 
+/* Takes a task from the queue if it is due. */
 static bool take_due(u32 queue, s32 cpu, u64 now, u32 servers)
 {
 	if (!queue_due(queue, now, servers))
 		return false;
-	/* Claim the turn first: one CPU is enough. */
+	/* The turn is claimed before the task is taken: one CPU is enough. */
 	*queue_served_at(queue) = now;
-	/* By virtual time hogs take turns. Jobs do not: after its turn the first of
-	 * them is still the first. */
+	/* Hogs take turns by virtual time. A job is still the first of its queue after its turn,
+	 * so among jobs the turn goes to the one that has waited longest. */
 	if (queue % TN_NR_TIERS != TN_BACKGROUND)
 		return take_oldest(queue, cpu, now, FILTER_ANY);
 	return scx_bpf_dsq_move_to_local(queue, 0);
 }
 
 /*
- * The CPUs of another domain may be gone, or have better to do than to run a task that may use
- * this one too. One other domain at a time.
+ * Searches the queues of one other domain for a task that has waited for half of the bound. The
+ * CPUs there may be offline, or busy with more urgent tasks, while this CPU may run it too.
  */
 static bool patrol_other_domain(s32 cpu, u32 dom, u64 now)
 {
@@ -64,7 +65,8 @@ static bool patrol_other_domain(s32 cpu, u32 dom, u64 now)
 		return false;
 	bpf_for(tier, 0, TN_NR_TIERS) {
 		if (queue_len(queue_id(other, tier)) &&
-		    take_oldest(queue_id(other, tier), cpu, now - TN_STARVE_BOUND / 2, FILTER_UNFINISHED)) {
+		    take_oldest(queue_id(other, tier), cpu, now - TN_STARVE_BOUND / 2,
+				FILTER_UNFINISHED)) {
 			this_stats()->steals++;
 			return true;
 		}
@@ -73,9 +75,9 @@ static bool patrol_other_domain(s32 cpu, u32 dom, u64 now)
 }
 
 /*
- * A queue may be served all the time and somebody in it never: one whose CPUs have
- * better to do while others serve the queue, or whom the agent passes over. So each
- * CPU looks for those, now and then, whatever the queues say of themselves.
+ * A queue may be served all the time while one task in it never is: its own CPUs may be busy with
+ * more urgent tasks while others serve the queue, or the agent may pass it over. So each CPU
+ * searches its queues for such tasks now and then, whenever the queues were last served.
  */
 static bool patrol(s32 cpu, u32 dom, u64 now)
 {
@@ -96,7 +98,7 @@ static bool patrol(s32 cpu, u32 dom, u64 now)
 		if (take_oldest(queue_id(lane_id, tier), cpu, now - patience, FILTER_UNFINISHED)) {
 			u64 waits = waits_per_cpu(cpu, dom) + 1;
 
-			/* There may be more of them. */
+			/* More such tasks may wait, so the next search comes sooner. */
 			cpuc->patrol_at = now + MAX(MIN(TN_AGING * 2 / waits, TN_BOUND_REST),
 						    TN_PATROL_LEAST);
 			return true;
@@ -105,15 +107,17 @@ static bool patrol(s32 cpu, u32 dom, u64 now)
 	return false;
 }
 
+/* May a task that holds up a stuck one have a turn here? */
 static bool holder_due(const struct cpu_ctx *cpuc, u64 now)
 {
 	return anybody_stuck(now) && !time_before(now, cpuc->holder_at);
 }
 
 /*
- * Kernel threads as often as they want: what they do is done soon. A thread of the same
- * process may as well be a hog, so each of them has one turn. Both take turns, since
- * some kernel threads are hogs too.
+ * Takes a task that may hold up a stuck one: a kernel thread, or a thread of the same process.
+ * Kernel threads have turns as often as they want, because their work is short. A thread of the
+ * process may as well be a hog, so each has one turn. Either kind comes first every other time,
+ * because some kernel threads are hogs too.
  */
 static bool take_holder(s32 cpu, u32 dom, u64 now)
 {
@@ -137,7 +141,7 @@ static bool lane_due(u32 lane_id, u64 now, u32 servers)
 	       queue_due(queue_id(lane_id, TN_INFERRED), now, servers);
 }
 
-/* Has any of the lower tiers that @cpu serves waited its bound, or maybe a task? */
+/* Should @cpu dispatch for the bound? It may find that no task is due after all. */
 static bool bound_due(s32 cpu, u32 dom, u64 now)
 {
 	struct cpu_ctx *cpuc = cpu_ctx(cpu);
@@ -152,7 +156,7 @@ static bool bound_due(s32 cpu, u32 dom, u64 now)
 	return lane_due(cpu_lane(cpu), now, 1) || lane_due(dom, now, nr_servers(dom));
 }
 
-/* A crowd in one tier is due all the time, so the tiers take turns. */
+/* Serves a due queue of the lane. The tiers take turns, because a crowd in one is due all the time. */
 static bool take_lane_due(u32 lane_id, s32 cpu, u64 now, u32 servers)
 {
 	u32 tier = cpu_ctx(cpu)->bound_tier;
@@ -168,7 +172,8 @@ static bool take_lane_due(u32 lane_id, s32 cpu, u64 now, u32 servers)
 	return false;
 }
 
-/* Nor do crowds in the CPU's own queues and in those it shares come before each other. */
+/* Serves a due queue that @cpu serves. Its own lane and its domain's take turns, because either may
+ * hold a crowd. */
 static bool take_any_due(s32 cpu, u32 dom, u64 now)
 {
 	struct cpu_ctx *cpuc = cpu_ctx(cpu);
@@ -180,10 +185,10 @@ static bool take_any_due(s32 cpu, u32 dom, u64 now)
 }
 
 /*
- * If so, it is its turn. Only from dispatch(), where tasks may be moved. However
- * many wait, and however late the tick that ends a turn, two thirds of the CPU
- * stay with those who are served in order. A turn that lasted longer than ticks
- * explain (a real-time task, a host that took the CPU away) puts off no other.
+ * Takes a task for the bound, if one is due. Called from dispatch() only, where tasks may be moved.
+ * After a turn follows a pause of twice its length. So two thirds of the CPU stay with tasks that
+ * are served in order, however many wait and however late the tick ends a turn. The pause is
+ * TN_BOUND_REST at most: a real-time task or a host may have made the turn look long.
  */
 __weak int serve_bound(s32 cpu, u32 dom, u64 now)
 {
@@ -195,7 +200,8 @@ __weak int serve_bound(s32 cpu, u32 dom, u64 now)
 	}
 	if (time_before(now, cpuc->bound_again))
 		return false;
-	/* Not twice in a row, or who is stuck again and again would have all turns. */
+	/* Holders do not have two turns in a row, or a task that is stuck again and again would
+	 * take all turns. */
 	cpuc->last_turn_holder = !cpuc->last_turn_holder && take_holder(cpu, dom, now);
 	if (cpuc->last_turn_holder || take_agent(cpu, dom, now) || patrol(cpu, dom, now))
 		cpuc->bound_turn = TURN_SINGLE;
@@ -207,7 +213,7 @@ __weak int serve_bound(s32 cpu, u32 dom, u64 now)
 	return true;
 }
 
-/* The task that was taken runs. */
+/* The task that was taken for the bound begins to run. */
 static void begin_turn(struct task_struct *p, struct task_ctx *tctx, s32 cpu)
 {
 	struct cpu_ctx *cpuc = cpu_ctx(cpu);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Doing as the agent says, among jobs that wait anyway: its decision for this
- * CPU if it is fresh, else the best of the first few by its table where it
- * promised that any order will do, or where not all can be on time. Where it
- * said nothing, deadlines decide (queue.bpf.h).
+ * Following the agent among declared jobs that wait anyway. A fresh decision for this CPU comes
+ * first. Without one, the agent's table ranks the first few jobs, but only where the agent promised
+ * that any order meets all deadlines, or where not all can be met. Otherwise deadlines decide
+ * (serve.bpf.h). So an agent that is silent, late or wrong costs quality, not progress.
  */
 #ifndef __TEMPONET_FOLLOW_BPF_H
 #define __TEMPONET_FOLLOW_BPF_H
@@ -15,11 +15,11 @@
 #include "slack.bpf.h"
 #include "state.bpf.h"
 
-/* How far down a queue a decided task is looked for, and how many are ranked. */
+/* How many tasks of a queue are searched for a decided one, and how many are ranked. */
 #define FOLLOW_SCAN 64
 #define RANK_FIRST 8
 
-/* The agent's, or the distilled, opinion of a job: more is better. */
+/* The value of a job by the agent's table, or by the distilled one: more is better. */
 static s64 table_score(const struct task_ctx *tctx, u32 level, u64 now)
 {
 	const struct temponet_table *table = level == TN_LEVEL_DISTILLED ?
@@ -32,20 +32,20 @@ static s64 table_score(const struct task_ctx *tctx, u32 level, u64 now)
 				TN_CLASSES * TN_SLACK_BINS * TN_WORK_BINS)];
 }
 
-/* May what @cpu runs stay, though somebody is due earlier? */
+/* May the task that @cpu runs stay, although a waiting job is due earlier? */
 static bool trusted(s32 cpu, u64 now)
 {
 	return time_before(now, cpu_ctx(cpu)->trust_until);
 }
 
 enum taken {
-	TAKEN_NOT, /* it is not there, or may not run here */
-	TAKEN_STALE, /* it is, but with another job */
+	TAKEN_NOT, /* the task is not in the queue, or may not run here */
+	TAKEN_STALE, /* the task is in the queue, but with another job */
 	TAKEN,
 };
 
-/* @task of @queue (pid, and the low half of its job's number or 0 for any) runs on
- * @cpu next. */
+/* Makes @task of @queue the next to run on @cpu. @task holds the pid in its upper half, and in its
+ * lower half the low half of the job's number, or 0 for any job. */
 __weak int take_task(u32 queue, u64 task, s32 cpu, u64 slice)
 {
 	u32 pid = task >> 32, job = task;
@@ -74,8 +74,9 @@ __weak int take_task(u32 queue, u64 task, s32 cpu, u64 slice)
 }
 
 /*
- * The best of the first few by table: pid, and its score in the upper half. With
- * @masked only those whom to run first keeps all before them on time.
+ * The best of the first few jobs by table: the pid, with the score (made positive) in the upper
+ * half, or -1. With @masked a job counts only if all that stand before it can still be on time
+ * after it.
  */
 __weak s64 best_of_first(u32 queue, s32 cpu, u32 level, bool masked, u64 now)
 {
@@ -93,7 +94,7 @@ __weak s64 best_of_first(u32 queue, s32 cpu, u32 level, bool masked, u64 now)
 		tctx = task_ctx(p);
 		if (!tctx)
 			break;
-		/* It waits here only because it was queued before that was known. */
+		/* The verdict came after the job was queued here. */
 		if (verdict(tctx, now) == TN_VERDICT_GIVE_UP)
 			continue;
 		left = remaining(tctx);
@@ -110,7 +111,7 @@ __weak s64 best_of_first(u32 queue, s32 cpu, u32 level, bool masked, u64 now)
 	return best;
 }
 
-/* Why a decision could not be followed. */
+/* Counts why a decision could not be followed: its task runs already, or cannot run here. */
 static void note_unfollowed(u32 pid)
 {
 	struct task_struct *p = bpf_task_from_pid(pid);
@@ -128,6 +129,7 @@ static void note_unfollowed(u32 pid)
 	this_stats()->impossible++;
 }
 
+/* Follows the agent's decision for @cpu. Returns one of enum served. */
 __weak int follow_decision(s32 cpu, u32 dom, u32 prev_pid, u64 now)
 {
 	struct temponet_decision decision = {};
@@ -162,7 +164,7 @@ __weak int follow_decision(s32 cpu, u32 dom, u32 prev_pid, u64 now)
 		cpuc->trust_until = expires;
 		return SERVED_KEEP;
 	}
-	/* It was followed, and that job is done or was pushed aside. */
+	/* The decision was followed before. Its job is done since, or was preempted. */
 	if (used)
 		return SERVED_NONE;
 	taken = take_task(queue_id(dom, TN_DECLARED), task, cpu, TN_SLICE_JOB);
@@ -181,7 +183,8 @@ __weak int follow_decision(s32 cpu, u32 dom, u32 prev_pid, u64 now)
 	return SERVED_NONE;
 }
 
-/* By table. Returns whether a job was moved. */
+/* Takes the best job by table. @free: for so long any order meets all deadlines, by the agent's
+ * promise; 0: no promise. Returns SERVED_FOLLOWED or SERVED_NONE. */
 __weak int follow_table(s32 cpu, u32 dom, u32 level, u64 free, u64 now)
 {
 	u32 shared = queue_id(dom, TN_DECLARED), own = queue_id(cpu_lane(cpu), TN_DECLARED);
@@ -203,7 +206,8 @@ __weak int follow_table(s32 cpu, u32 dom, u32 level, u64 free, u64 now)
 	return SERVED_FOLLOWED;
 }
 
-/* No decision can be about a short job that came since, and to rank it would only delay it. */
+/* Was a short job queued in the lane since this was last asked? No decision can be about it, and
+ * ranking would only delay it. So the next dispatch goes by deadlines. */
 static bool short_job_came(u32 lane_id)
 {
 	bool *came = &lane_short_job[bounded(lane_id, NR_LANES)];
@@ -214,7 +218,10 @@ static bool short_job_came(u32 lane_id)
 	return true;
 }
 
-/* @prev_urg: urgency of the running task, @prev_pid, if it wants to go on. */
+/*
+ * Serves the declared tier as the agent says. @prev_urg and @prev_pid are those of the running task
+ * if it wants to go on. Returns SERVED_NONE where deadlines decide.
+ */
 static int follow(s32 cpu, u32 dom, u64 prev_urg, u32 prev_pid, u64 now)
 {
 	bool goes_on = urgency_tier(prev_urg) == TN_DECLARED;
@@ -233,8 +240,8 @@ static int follow(s32 cpu, u32 dom, u64 prev_urg, u32 prev_pid, u64 now)
 		if (served != SERVED_NONE)
 			return served;
 	}
-	/* A running job is not put aside for a better score, only for a deadline or
-	 * by a decision. */
+	/* A running job is preempted by an earlier deadline or a decision, not for a better
+	 * score. */
 	if (goes_on)
 		return SERVED_NONE;
 	if (level != TN_LEVEL_DISTILLED && !table_fresh(now))

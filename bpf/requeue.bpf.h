@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Moving a waiting task from one queue to another.
+ * Moving a waiting task from one queue to another, with its count. The task may begin to run on
+ * another CPU meanwhile. tctx->queue decides between the two: whichever swaps it does the counting.
  */
 #ifndef __TEMPONET_REQUEUE_BPF_H
 #define __TEMPONET_REQUEUE_BPF_H
@@ -9,7 +10,7 @@
 #include "state.bpf.h"
 #include "tier.bpf.h"
 
-/* Counts @tctx in another queue. Whoever swaps the number counts: the task may be running by now. */
+/* Counts @tctx in queue @to instead of @from. Returns false if it has left @from. */
 static bool recount(struct task_ctx *tctx, u32 from, u32 to, u64 now)
 {
 	if (__sync_val_compare_and_swap(&tctx->queue, from + 1, to + 1) != from + 1)
@@ -21,8 +22,8 @@ static bool recount(struct task_ctx *tctx, u32 from, u32 to, u64 now)
 	return true;
 }
 
-/* The task @pid of queue @from waits in another @tier of its lane from now on. A declared
- * job that has to is given up. */
+/* Moves the task @pid of queue @from to another @tier of its lane. A declared job that is moved is
+ * given up. */
 __weak int move_queued(u32 from, u32 tier, u32 pid, u64 now)
 {
 	u32 to = queue_id(from / TN_NR_TIERS, tier);
@@ -33,8 +34,8 @@ __weak int move_queued(u32 from, u32 tier, u32 pid, u64 now)
 		if (p->pid != pid)
 			continue;
 		tctx = task_ctx(p);
-		/* Whoever swaps the number counts: p may be running by now. */
-		if (!tctx || __sync_val_compare_and_swap(&tctx->queue, from + 1, to + 1) != from + 1)
+		if (!tctx ||
+		    __sync_val_compare_and_swap(&tctx->queue, from + 1, to + 1) != from + 1)
 			break;
 		if (!queue_len(to))
 			*queue_served_at(to) = now;
@@ -47,7 +48,8 @@ __weak int move_queued(u32 from, u32 tier, u32 pid, u64 now)
 		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, tier_key(tctx, tier, now));
 		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, to, 0))
 			break;
-		/* It ran and came back meanwhile: it still is where it was. */
+		/* The move failed: the task ran and was queued again meanwhile. Count it where it
+		 * was. */
 		if (__sync_val_compare_and_swap(&tctx->queue, to + 1, from + 1) != to + 1)
 			break;
 		__sync_fetch_and_add(queue_count(from), CAME_ONE + 1);

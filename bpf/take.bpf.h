@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Taking one task out of the middle of a queue, for the bound (bound.bpf.h), for the holder of what
- * a declared task is stuck on (stuck.bpf.h), or because it is the agent (agent.bpf.h).
+ * Taking one task out of the middle of a queue: for the bound (bound.bpf.h), because it may hold up
+ * a stuck task (stuck.bpf.h), or because it is the agent (agent.bpf.h).
  */
 #ifndef __TEMPONET_TAKE_BPF_H
 #define __TEMPONET_TAKE_BPF_H
@@ -14,15 +14,16 @@
 
 enum filter {
 	FILTER_ANY,
-	FILTER_UNFINISHED, /* whose last turn was cut short waits since before it */
+	FILTER_UNFINISHED, /* any task; its wait counts from before a turn that was cut short */
 	FILTER_KTHREAD,
-	FILTER_SIBLING, /* of the process of the task that is stuck */
+	FILTER_SIBLING, /* a thread of the stuck task's process */
 	FILTER_AGENT,
 };
 
 /*
- * Of those in @queue that may run on @cpu and wait since before @oldest, the one that
- * waits longest is next; one that ends grace periods goes first.
+ * Takes the task that has waited longest in @queue, of those that pass @filter, may run on @cpu and
+ * wait since before @oldest. A thread of RCU counts as having waited longest. The task may be gone
+ * between the two passes; then none is taken.
  */
 __weak int take_oldest(u32 queue, s32 cpu, u64 oldest, u32 filter)
 {
@@ -65,7 +66,7 @@ __weak int take_oldest(u32 queue, s32 cpu, u64 oldest, u32 filter)
 	return moved;
 }
 
-/* Anywhere below the declared jobs. */
+/* The same for all queues below the declared tier that @cpu serves. */
 __weak int take_lower(s32 cpu, u32 dom, u64 oldest, u32 filter)
 {
 	u32 tier;
@@ -80,13 +81,15 @@ __weak int take_lower(s32 cpu, u32 dom, u64 oldest, u32 filter)
 	return false;
 }
 
-/* It may not be in its queue yet, or this CPU none of its own: that it waits is over only
- * when it runs. Another CPU's clock may have put it there a moment from now. */
+/* Takes the agent out of the queue where it waits. It may not be found: it may be counted and not
+ * inserted yet, or may not use this CPU. So agent_lane is cleared only when the agent runs. By
+ * another CPU's clock it may have been queued a moment from now. */
 static bool take_waiting_agent(s32 cpu, u32 dom, u64 now)
 {
 	return take_lower(cpu, dom, now + TN_MSEC, FILTER_AGENT);
 }
 
+/* Takes the agent back after short jobs to which it yielded. */
 static bool take_yielded(s32 cpu, u32 dom, bool runs_short_job, u64 now)
 {
 	if (!yielded_due(cpu, dom, runs_short_job, now))
@@ -98,6 +101,7 @@ static bool take_yielded(s32 cpu, u32 dom, bool runs_short_job, u64 now)
 	return take_waiting_agent(cpu, dom, now);
 }
 
+/* Takes the agent that waits like any task, once it has credit again. */
 static bool take_agent(s32 cpu, u32 dom, u64 now)
 {
 	return agent_due(cpu, dom, now) && take_waiting_agent(cpu, dom, now);
