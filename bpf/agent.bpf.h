@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The agent as a task: which thread it is, and its privileges. It bypasses the queues, or it would
- * wait behind the work that it schedules. It pays for that from a credit of CPU time, and yields to
- * short jobs, for which no decision can come in time.
+ * The agent as a task: which thread it is, and its privileges. The agent bypasses the queues, or it
+ * would wait behind the work that it schedules. It pays for that from a credit of CPU time. It
+ * yields to short jobs, because no decision can come in time for them.
  */
 #ifndef __TEMPONET_AGENT_BPF_H
 #define __TEMPONET_AGENT_BPF_H
@@ -12,22 +12,21 @@
 #include "slack.bpf.h"
 #include "state.bpf.h"
 
-/* The agent's thread that decides, by the numbers of the machine's own pid namespace. */
+/* The agent's thread that decides, in the initial pid namespace. */
 u32 agent_tid;
 u32 agent_tgid;
-/* What it may use before it is a task like others, per mille of a CPU. */
+/* The share of a CPU that the agent may use past the queues, per mille. */
 const volatile u64 agent_permille = 100;
 
 /*
- * The agent does not wait behind the work it schedules, as long as it is short: a
- * bucket of CPU time that fills at its share and holds a second's worth. Beyond it
- * the agent is a task like others until the bucket is half full, or an agent gone wild
- * would have a little of everything.
+ * The agent's credit: a bucket of CPU time that fills at its share and holds a second's worth. An
+ * agent that has emptied it is a task like others until the bucket is half full. Otherwise an agent
+ * that never sleeps would bypass the queues again and again, for a moment each time.
  */
 static u64 agent_credit_ns = 100 * TN_MSEC;
 static u64 agent_credit_at;
 static bool agent_spent;
-/* 1 + the lane that the agent waits in, 0: it is not queued. */
+/* 1 + the lane that the agent waits in, 0: the agent is not queued. */
 static u32 agent_lane;
 /* The agent is queued only until short jobs have run. */
 static bool agent_yielded;
@@ -41,8 +40,8 @@ static bool is_agent(const struct task_struct *p)
 	return agent_tid && (u32)p->pid == agent_tid && (u32)p->tgid == agent_tgid;
 }
 
-/* The agent runs this on the thread that decides. In a pid namespace it does not know the
- * numbers that we see it under. */
+/* The agent runs this on the thread that decides. In a pid namespace of its own it does not know
+ * its numbers in the initial one. */
 SEC("syscall")
 int introduce_agent(void *ctx)
 {
@@ -65,6 +64,7 @@ static u64 agent_credit(u64 now)
 	return MIN(agent_credit_ns + gained, agent_credit_max());
 }
 
+/* Refills the credit, and says whether the agent may bypass the queues now. */
 static bool agent_may_bypass(u64 now)
 {
 	agent_credit_ns = agent_credit(now);
@@ -82,18 +82,20 @@ static void charge_agent(u64 ran)
 		agent_spent = true;
 }
 
+/* The agent yields to short jobs only for a while after its wake-up, or it might never run. */
 static bool agent_yields(u64 now)
 {
 	return since(now, agent_woken_at) < TN_AGENT_YIELDS;
 }
 
-/* Would a short job be the next on @cpu, for which the agent has to make room? */
+/* Does the agent, running on @cpu, have to make room for a short job that would be next there? */
 static bool agent_must_yield(s32 cpu, u32 dom, u64 now)
 {
 	return agent_yields(now) && (short_job_first(dom) || short_job_first(cpu_lane(cpu)));
 }
 
-/* Where the agent lets a short job pass, if that is what would run there next. */
+/* The CPU where the agent makes room for @p, if that is a short job and would be next there; else
+ * -1. */
 static s32 agent_cpu_for_short_job(struct task_struct *p, u64 urg, u64 now)
 {
 	s32 cpu = (s32)agent_cpu - 1;
@@ -106,8 +108,9 @@ static s32 agent_cpu_for_short_job(struct task_struct *p, u64 urg, u64 now)
 }
 
 /*
- * It waits behind what it schedules, and has the credit again that it had spent. Left there
- * it would be silent for seconds: those it had given up come back, and everybody is late.
+ * Does the agent wait in a lane of @cpu like any task, with credit again? Left there it would be
+ * silent for seconds. Its verdicts would expire, the tasks that it gave up would come back, and all
+ * would be late.
  */
 static bool agent_due(s32 cpu, u32 dom, u64 now)
 {
@@ -117,16 +120,18 @@ static bool agent_due(s32 cpu, u32 dom, u64 now)
 	       agent_credit(now) >= agent_credit_max() / 2;
 }
 
-/* It lets short jobs pass. Is it the turn of @cpu to go on with it, after what that runs? */
+/* The agent has yielded to short jobs. Are they done, so that @cpu may go on with the agent? */
 static bool yielded_due(s32 cpu, u32 dom, bool runs_short_job, u64 now)
 {
 	u32 at = agent_lane;
 
 	return agent_yielded && (at == dom + 1 || at == cpu_lane(cpu) + 1) &&
-	       !(agent_yields(now) && (runs_short_job || short_job_first(dom) || short_job_first(cpu_lane(cpu))));
+	       !(agent_yields(now) && (runs_short_job || short_job_first(dom) ||
+				       short_job_first(cpu_lane(cpu))));
 }
 
-/* What follows is called where every task passes, and does something for the agent only. */
+/* The functions below are called for every task. All but note_agent_woken() check that it is the
+ * agent. */
 
 static void note_agent_woken(u64 now)
 {
@@ -139,16 +144,17 @@ static void note_agent_queued(const struct task_struct *p, u32 lane_id)
 		agent_lane = lane_id + 1;
 }
 
-static __always_inline void note_agent_running(const struct task_struct *p, const struct task_ctx *tctx, s32 cpu,
-			       u64 now)
+static __always_inline void note_agent_running(const struct task_struct *p,
+					       const struct task_ctx *tctx, s32 cpu, u64 now)
 {
 	if (is_agent(p)) {
 		agent_yielded = false;
 		agent_lane = 0;
 		if (tctx->bypass_queue) {
 			agent_cpu = cpu + 1;
-			/* A short job queued just before this found no agent to preempt. */
-			if (agent_yields(now) && (short_job_first(dom_of(cpu)) || short_job_first(cpu_lane(cpu))))
+			/* A short job that was queued just before this found no agent to preempt. */
+			if (agent_yields(now) &&
+			    (short_job_first(dom_of(cpu)) || short_job_first(cpu_lane(cpu))))
 				scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 		}
 	}
@@ -169,15 +175,16 @@ static void note_agent_left(const struct task_struct *p)
 }
 
 /* Puts the agent onto @cpu past the queues, unless a short job is in the way. */
-static __always_inline bool agent_bypass_queue(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq_flags,
-			  u64 now)
+static __always_inline bool agent_bypass_queue(struct task_struct *p, struct task_ctx *tctx,
+					       s32 cpu, u64 enq_flags, u64 now)
 {
 	/* The agent preempts when it wakes up. Preempted itself by a kernel thread it goes to the
 	 * head instead: SCX_ENQ_PREEMPT would then preempt the agent again. */
 	bool wakes = enq_flags & SCX_ENQ_WAKEUP;
 	u64 how = wakes ? SCX_ENQ_PREEMPT : SCX_ENQ_HEAD;
 
-	/* The agent must not yield in the declared queue: only the lower tiers are searched for it. */
+	/* The agent must not wait in the declared queue: only the lower tiers are searched for it
+	 * (take_lower()). */
 	agent_yielded = agent_yields(now) && tctx->run_tier != TN_DECLARED &&
 			((wakes && cpu_ctx(cpu)->runs_short_job) || cpu_ctx(cpu)->short_job_next ||
 			 short_job_first(dom_of(cpu)) || short_job_first(cpu_lane(cpu)));

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the agent says, and how much of it counts. The board is memory that it
- * writes and we read, so every word of it is taken for what anybody might have
- * written: indices are bounded, times are capped, and all it can do is to change
- * the order of tasks that wait anyway.
+ * The board: what the agent says, and how much of it counts. The agent writes this memory and the
+ * scheduler reads it. No word of it is trusted: indices are bounded and times are capped, so that
+ * the worst it can do is change the order of tasks that wait anyway.
  */
 #ifndef __TEMPONET_BOARD_BPF_H
 #define __TEMPONET_BOARD_BPF_H
@@ -12,11 +11,12 @@
 
 struct temponet_board board SEC(".data.board");
 
-/* Set by userspace before loading: who has the say while all is well. */
+/* Set by userspace before loading: what decides while the agent answers. */
 const volatile u32 best_level = TN_LEVEL_EDF;
 
-/* The first ring that was not answered yet, 0: none. */
+/* When the agent was first rung for without an answer since, 0: it has answered. */
 static u64 rung_at;
+/* The level that current_level() found last, for userspace. */
 u32 level_now;
 
 static bool agent_wanted(void)
@@ -24,7 +24,8 @@ static bool agent_wanted(void)
 	return best_level == TN_LEVEL_AGENT;
 }
 
-/* A sign of life since then, and not from a future in which it may be dead. */
+/* Has the agent written a heartbeat since @rung? One from the far future is no sign of life: the
+ * agent may be dead by then. */
 static bool answered(u64 rung, u64 now)
 {
 	u64 at = board.heartbeat_at;
@@ -32,7 +33,7 @@ static bool answered(u64 rung, u64 now)
 	return time_after(at, rung) && !time_after(at, now + TN_AGENT_LOST);
 }
 
-/* Who has the say now. */
+/* What decides now: the longer the agent is silent, the less of its word counts. */
 static u32 current_level(u64 now)
 {
 	u32 level = best_level;
@@ -61,7 +62,7 @@ static u32 current_level(u64 now)
 	return level;
 }
 
-/* What the agent says of a task. */
+/* The agent's verdict on a task, if there is one that has not expired. */
 static u32 verdict(const struct task_ctx *tctx, u64 now)
 {
 	u64 word, left;
@@ -71,7 +72,7 @@ static u32 verdict(const struct task_ctx *tctx, u64 now)
 	word = board.verdicts[bounded(tctx->pid, TN_VERDICTS)];
 	if (word >> 32 != tctx->pid)
 		return TN_VERDICT_NONE;
-	/* Both count units of 2^20 ns, modulo 2^30 of them. */
+	/* Both are in units of 2^20 ns. The difference is taken modulo 2^30, as the expiry is. */
 	left = ((word >> 2) - (now >> 20)) & ((1ULL << 30) - 1);
 	return left <= TN_VERDICT_MAX >> 20 ? word & 3 : TN_VERDICT_NONE;
 }
@@ -84,9 +85,9 @@ static bool table_fresh(u64 now)
 }
 
 /*
- * The agent clears the expiry before it writes a decision and sets it last. So what stands
- * between two readings of the same expiry belongs to it. An atomic operation is the barrier
- * that BPF has.
+ * Reads the decision for @cpu. The agent clears the expiry before it writes a decision and sets it
+ * last. So what is read between two readings of the same expiry belongs to that expiry. BPF has no
+ * memory barrier of its own; an atomic operation serves as one.
  */
 static bool read_decision(s32 cpu, struct temponet_decision *copy)
 {
@@ -101,7 +102,7 @@ static bool read_decision(s32 cpu, struct temponet_decision *copy)
 	return copy->expires_at && decision->expires_at == copy->expires_at;
 }
 
-/* A decision for @cpu that is neither too old nor overtaken by a release. */
+/* Is the decision neither expired nor older than the last release in the lanes that it is for? */
 static bool decision_fresh(const struct temponet_decision *decision, u64 released_at, u64 now)
 {
 	u64 expires = decision->expires_at;
@@ -110,7 +111,7 @@ static bool decision_fresh(const struct temponet_decision *decision, u64 release
 	       !time_after(released_at, decision->made_at);
 }
 
-/* Any order will do for so long, by the agent's word. */
+/* For how long any order meets all deadlines, by the agent's promise; 0: no promise. */
 static u64 free_for(u64 now)
 {
 	u64 until = board.free_until;
@@ -121,8 +122,8 @@ static u64 free_for(u64 now)
 }
 
 /*
- * The bins of a time. Each of these functions has a path for every bin, so they
- * are verified by themselves.
+ * The bins of the table, found by binary search. These functions have a path for every bin. They
+ * are __weak so that the verifier checks each once, not wherever it is called.
  */
 __weak int slack_bin(s64 slack)
 {
@@ -150,6 +151,7 @@ __weak int work_bin(u64 work)
 	return count;
 }
 
+/* Counts the age of a decision that is followed. The bucket is the binary logarithm of its us. */
 __weak int note_age(u64 made_at, u64 now)
 {
 	u64 us = since(now, made_at) / TN_USEC;

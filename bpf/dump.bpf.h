@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the kernel's report of a stall says of us: how queues, CPUs and tasks stand. Sysrq-D
- * prints the same into the trace buffer while all is well.
+ * The scheduler's part of the kernel's report when it is ejected: the state of queues, CPUs and
+ * tasks, so that the cause of a stall can be found afterwards. Sysrq-D writes the same into the
+ * trace buffer while the scheduler runs.
  */
 #ifndef __TEMPONET_DUMP_BPF_H
 #define __TEMPONET_DUMP_BPF_H
@@ -12,12 +13,14 @@
 #include "queue.bpf.h"
 #include "state.bpf.h"
 
-/* How far @at lies in the future, in us. */
+/* How far @at lies in the future, in us; negative: in the past. */
 static s64 us_until(u64 at, u64 now)
 {
 	return (s64)(at - now) / TN_USEC;
 }
 
+/* Prints the queues of a lane in which tasks wait. Count and length differ only for a moment, or
+ * where the count is wrong (check_count()). */
 static void dump_lane(const char *what, u32 id, u32 lane_id, u64 now)
 {
 	u32 tier;
@@ -26,8 +29,8 @@ static void dump_lane(const char *what, u32 id, u32 lane_id, u64 now)
 		u32 queue = queue_id(lane_id, tier);
 
 		if (queue_len(queue) || scx_bpf_dsq_nr_queued(queue) > 0)
-			scx_bpf_dump("%s %u tier %u: %u counted, %d queued, served %lld us ago", what,
-				     id, tier, queue_len(queue), scx_bpf_dsq_nr_queued(queue),
+			scx_bpf_dump("%s %u tier %u: %u counted, %d queued, served %lld us ago",
+				     what, id, tier, queue_len(queue), scx_bpf_dsq_nr_queued(queue),
 				     -us_until(*queue_served_at(queue), now));
 	}
 }

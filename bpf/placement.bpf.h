@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Placement: keeping every queued task where a CPU that it may use looks for it (the invariant
- * is stated at task_lane()) while CPUs come and go, and checking it.
+ * Placement: every queued task must be in a lane that an online CPU of its own serves. The invariant
+ * is stated at task_lane() in queue.bpf.h. This file keeps it when CPUs come and go, and checks it
+ * now and then: a task in a lane that no CPU of its own serves would wait for ever.
  */
 #ifndef __TEMPONET_PLACEMENT_BPF_H
 #define __TEMPONET_PLACEMENT_BPF_H
@@ -10,15 +11,15 @@
 #include "requeue.bpf.h"
 #include "state.bpf.h"
 
-/* How many tasks of a queue one check looks at. What stands behind them comes nearer. */
+/* How many tasks of a queue one check looks at. Those behind move up until they are looked at. */
 #define PLACEMENT_SCAN 32
-/* A count that differs from its queue for this long, while nobody comes or goes, is wrong. */
+/* A count is wrong if it differs from its queue for this long while no task comes or goes. */
 #define DRIFT_AFTER (1000 * TN_MSEC)
 
-/* CPUs that were there when we were loaded: only of those do we know the cache. */
+/* CPUs that were online at load. The cache of any other CPU is not known. */
 static bool cpu_known[TN_MAX_CPUS];
 
-/* Does a CPU look at the lane that @p may use? */
+/* Does an online CPU that @p may use serve the lane? */
 static bool lane_serves(u32 lane_id, const struct task_struct *p)
 {
 	u32 start, i;
@@ -36,10 +37,10 @@ static bool lane_serves(u32 lane_id, const struct task_struct *p)
 }
 
 /*
- * @cpu goes offline. It runs what is in its local queue once more and hands it to a CPU that is
- * left, where it is enqueued again: so all that the kernel accounts to it goes there. Others that
- * wait in @queue and lose with it the last CPU that looked for them there move to the queue of
- * the CPU that the kernel accounts them to.
+ * Moves the tasks of @queue that depend on @cpu, which goes offline. Tasks that the kernel accounts
+ * to @cpu go to its local DSQ. The CPU takes them from there once more and hands them to one that is
+ * left, where they are enqueued again. Other tasks may lose the last CPU of their own that served
+ * the lane. They move to the lane of the CPU that the kernel accounts them to.
  */
 __weak int evacuate(u32 queue, s32 cpu, u64 now)
 {
@@ -70,9 +71,9 @@ __weak int evacuate(u32 queue, s32 cpu, u64 now)
 }
 
 /*
- * The check: of the first tasks in @queue, which @cpu serves, those that no CPU of the lane may
- * run move to where the kernel accounts them. The affinity of a task may be changing just now;
- * then that is no better place, and the kernel enqueues the task again.
+ * Checks the first tasks in @queue, which @cpu serves. A task that no CPU of the lane may run moves
+ * to the lane of the CPU that the kernel accounts it to. If it may not use that CPU either, its
+ * affinity is just changing: it stays, and the kernel enqueues it again.
  */
 __weak int check_placement(u32 queue, s32 cpu, u64 now)
 {
@@ -103,7 +104,7 @@ __weak int check_placement(u32 queue, s32 cpu, u64 now)
 	return 0;
 }
 
-/* What a queue's count was when it was last seen to change. */
+/* A queue's count, and since when it has not changed while it was wrong. */
 struct watched {
 	u64 count;
 	u64 since;
@@ -112,9 +113,9 @@ struct watched {
 static struct watched watched[NR_LANES * TN_NR_TIERS];
 
 /*
- * A count may differ from its queue while a task is between the two. Where it does and nobody
- * has come or gone for DRIFT_AFTER, it has drifted. Too large, it costs looks at an empty queue;
- * too small, it would hide who waits.
+ * Checks the count of @queue. It may differ from the queue while a task is between the two. If it
+ * does and no task has come or gone for DRIFT_AFTER, it is wrong, and is corrected. A count that is
+ * too large costs looks at an empty queue. One that is too small would hide waiting tasks.
  */
 static void check_count(u32 queue, u64 now)
 {
@@ -134,7 +135,7 @@ static void check_count(u32 queue, u64 now)
 		this_stats()->drifted++;
 }
 
-/* Of all queues that @cpu serves. Only from dispatch(), where tasks may be moved. */
+/* Checks all queues that @cpu serves. Called from dispatch() only, where tasks may be moved. */
 static void check_lanes(s32 cpu, u32 dom, u64 now)
 {
 	u32 tier;
@@ -160,6 +161,7 @@ static void note_online(s32 cpu)
 	cpu_ctx(cpu)->preempt_pending = false;
 }
 
+/* A CPU that was offline at load needs a reload: its cache, and so its domain, is not known. */
 void BPF_STRUCT_OPS(temponet_cpu_online, s32 cpu)
 {
 	if (cpu_known[bounded(cpu, TN_MAX_CPUS)]) {
@@ -170,7 +172,7 @@ void BPF_STRUCT_OPS(temponet_cpu_online, s32 cpu)
 		     "CPU %d came online and was not there at load", cpu);
 }
 
-/* From here on the kernel neither enqueues for @cpu nor has it dispatch. */
+/* From here on the kernel neither enqueues tasks for @cpu nor calls dispatch() on it. */
 void BPF_STRUCT_OPS(temponet_cpu_offline, s32 cpu)
 {
 	u32 dom = dom_of(cpu), tier;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Overload: is there more work with deadlines than time for it? Asked of a domain,
- * whose CPUs share their jobs, and of a CPU, for those that may run nowhere else; of
- * declared jobs alone, whom no others keep waiting, and of all.
+ * Overload: more work with deadlines than there is time for. It is judged by late jobs, because a
+ * job that is hopeless is given up only in overload. A domain is judged for jobs that its CPUs
+ * share, and a CPU for jobs that may run nowhere else. Each is judged twice: by declared jobs
+ * alone, which no other jobs keep waiting, and by all jobs.
  */
 #ifndef __TEMPONET_PRESSURE_BPF_H
 #define __TEMPONET_PRESSURE_BPF_H
@@ -12,10 +13,10 @@
 enum { LATE_DECLARED, LATE_ANY };
 
 struct pressure {
-	u64 late_since[2]; /* when the first of these ended */
-	u32 late_jobs[2]; /* that ended since there was time for all */
-	u64 contended_at; /* last time one ran and another waited */
-	u64 late_ran_at; /* last time one that was given up ran where they contend */
+	u64 late_since[2]; /* when the first of the late_jobs ended */
+	u32 late_jobs[2]; /* jobs that ended late since no job waited */
+	u64 contended_at; /* last time a job ran while another waited */
+	u64 late_ran_at; /* last time a given-up job ran soon after such contention */
 } __attribute__((aligned(64)));
 
 static struct pressure pressures[NR_LANES];
@@ -25,14 +26,15 @@ static struct pressure *pressure(u32 lane_id)
 	return &pressures[bounded(lane_id, NR_LANES)];
 }
 
-/* The CPUs of a domain share these words: no need to fight for them. */
+/* The CPUs of a domain share these words. A write per millisecond is exact enough and spares the
+ * cache line. */
 static void note_time(u64 *when, u64 now)
 {
 	if (since(now, *when) >= TN_MSEC)
 		*when = now;
 }
 
-/* A job that was given up runs. */
+/* A given-up job runs. */
 static void note_late_run(u32 lane_id, u64 now)
 {
 	struct pressure *pr = pressure(lane_id);
@@ -41,6 +43,7 @@ static void note_late_run(u32 lane_id, u64 now)
 		note_time(&pr->late_ran_at, now);
 }
 
+/* A job ended late. */
 static void note_late_end(u32 lane_id, bool declared, u64 now)
 {
 	struct pressure *pr = pressure(lane_id);
@@ -54,9 +57,9 @@ static void note_late_end(u32 lane_id, bool declared, u64 now)
 }
 
 /*
- * No job waits. That is the end of an overload, unless the reason is that one of
- * those that were given up has its turn: its deadlines are long past, and taken
- * at their word they would make everybody late again.
+ * No job waits. That ends an overload, unless no job waits because a given-up one has its turn. Its
+ * deadlines are long past. Outside of overload they would put it in front, and make all others late
+ * again.
  */
 static void note_drained(u32 lane_id)
 {
@@ -67,8 +70,8 @@ static void note_drained(u32 lane_id)
 }
 
 /*
- * CPUs that are busy for long may be so within their capacity, and a job may be
- * late for a passing reason. Both together, again and again, is overload.
+ * Is the lane overloaded? CPUs may be busy for long within their capacity, and single jobs may be
+ * late for a passing reason. Several late jobs while the CPUs were busy all the time are overload.
  */
 static bool lane_overloaded(u32 lane_id, u32 servers, bool declared, u64 now)
 {
@@ -79,7 +82,7 @@ static bool lane_overloaded(u32 lane_id, u32 servers, bool declared, u64 now)
 	       time_after(now, pr->late_since[which] + TN_OVERLOAD_AFTER);
 }
 
-/* For @declared jobs, or for others. */
+/* Is there overload on @cpu, for @declared jobs or for all? */
 static bool overloaded(s32 cpu, bool declared, u64 now)
 {
 	u32 dom = dom_of(cpu);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Serving a tier: the next task in the order of its queues.
+ * Serving a tier: the next task in the order of its queues. A tier has two queues that a CPU
+ * serves, its domain's and its own. Their heads compete with each other and with the running task.
  */
 #ifndef __TEMPONET_SERVE_BPF_H
 #define __TEMPONET_SERVE_BPF_H
@@ -11,11 +12,11 @@
 enum served {
 	SERVED_NONE,
 	SERVED_MOVED,
-	SERVED_KEEP, /* the running task is the one to run */
-	SERVED_FOLLOWED, /* one was moved on the agent's word, and counted */
+	SERVED_KEEP, /* the running task goes on */
+	SERVED_FOLLOWED, /* a task was moved as the agent said, and counted as such */
 };
 
-/* Tasks of other domains that nobody there has time for. */
+/* Takes the first task of another domain's queue that this CPU may run. */
 static bool steal(u32 dom, u32 tier)
 {
 	int i;
@@ -32,8 +33,9 @@ static bool steal(u32 dom, u32 tier)
 }
 
 /*
- * Serve one tier on @cpu, whose running task has urgency @prev_urg if it wants
- * to go on running.
+ * Serves one tier on @cpu. @prev_urg is the running task's urgency if it wants to go on. The domain's
+ * queue and the CPU's own are peeked at only where two candidates compete. A head may be gone by the
+ * time it is moved; then the other queue is tried.
  */
 __weak int serve_tier(s32 cpu, u32 dom, u32 tier, u64 prev_urg)
 {

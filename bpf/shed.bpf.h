@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Shedding: which jobs are given up in overload, where the agent does not say so.
+ * Shedding: which declared jobs are given up in overload, where the agent has not decided that. The
+ * aim is the most jobs on time. A job that is given up goes on in the late tier: Linux cannot abort
+ * it.
  */
 #ifndef __TEMPONET_SHED_BPF_H
 #define __TEMPONET_SHED_BPF_H
@@ -10,26 +12,26 @@
 #include "slack.bpf.h"
 #include "state.bpf.h"
 
-/* How many jobs are added up, and how many given up, in one dispatch. */
+/* How many jobs of a queue one dispatch adds up, and how many it gives up at most. */
 #define SHED_SCAN 16
 #define SHED_MAX 4
-/* A kept task makes room for a late one only if it costs an eighth more: two of about the same
- * cost would take each other's place for ever. */
+/* A job is given up in favour of a late task only if it costs more by an eighth. Costs are running
+ * means, so without a margin two tasks of about the same cost could swap places after every job.
+ * The size of the margin is a choice, not a measured one. */
 #define SHED_MARGIN_NUM 9
 #define SHED_MARGIN_DEN 8
 
 enum shed {
 	SHED_NONE,
 	SHED_QUEUED, /* a waiting job was given up */
-	SHED_PREV, /* the running one is to be */
+	SHED_PREV, /* the running job is to be given up */
 };
 
 /*
- * In overload somebody must be late. Add up the work of the waiting jobs and of
- * the running one (@prev_left > 0) in the order of their deadlines; where the
- * sum no longer fits before a deadline, give up the longest job so far (Moore
- * and Hodgson: that keeps the most jobs). One that is hopeless by itself is
- * given up in the same way.
+ * Gives up one job if not all can be on time. The work of the waiting jobs and of the running one
+ * (@prev_left > 0) is added up in the order of their deadlines. Where the sum no longer fits before
+ * a deadline, the longest job so far is given up (Moore and Hodgson: that keeps the most jobs). A
+ * job that is hopeless by itself is found in the same way.
  */
 __weak int shed_load(u32 lane_id, u32 servers, u64 prev_left, u64 prev_deadline, u64 now)
 {
@@ -77,8 +79,8 @@ __weak int shed_load(u32 lane_id, u32 servers, u64 prev_left, u64 prev_deadline,
 }
 
 /*
- * A late task that costs less per job than one that is kept on time is worth
- * more: the dearest of those makes room for it, until it has caught up.
+ * Gives up the costliest job if a late task's jobs cost less. More jobs of the cheaper task fit
+ * into the same time. The costlier one stays late until it has caught up.
  */
 __weak int shed_costliest(u32 lane_id, u64 prev_cost, u64 now)
 {
@@ -94,7 +96,7 @@ __weak int shed_costliest(u32 lane_id, u64 prev_cost, u64 now)
 		tctx = task_ctx(p);
 		if (!tctx)
 			break;
-		/* Whom the agent gave up has no claim. */
+		/* No job makes room for a task that the agent gave up. */
 		costliest = tctx->given_up ? 0 : job_cost(tctx) * SHED_MARGIN_NUM / SHED_MARGIN_DEN;
 		break;
 	}
@@ -120,7 +122,7 @@ __weak int shed_costliest(u32 lane_id, u64 prev_cost, u64 now)
 	return SHED_QUEUED;
 }
 
-/* Give up jobs that cannot all be on time, @prev among them if it runs one. */
+/* Gives up jobs where not all can be on time. @prev is the running task if it has a declared job. */
 static void shed(s32 cpu, u32 dom, struct task_ctx *prev, u64 now)
 {
 	u64 left = prev ? remaining(prev) : 0, deadline = prev ? hopeless_at(prev) : 0;
@@ -140,7 +142,8 @@ static void shed(s32 cpu, u32 dom, struct task_ctx *prev, u64 now)
 				prev->dropped = true;
 		}
 	}
-	if ((shed_costliest(dom, cost, now) ?: shed_costliest(cpu_lane(cpu), cost, now)) == SHED_PREV &&
+	if ((shed_costliest(dom, cost, now) ?: shed_costliest(cpu_lane(cpu), cost, now)) ==
+		    SHED_PREV &&
 	    prev)
 		prev->dropped = true;
 }
