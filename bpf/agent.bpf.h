@@ -152,7 +152,7 @@ static __always_inline void note_agent_running(const struct task_struct *p,
 		agent_lane = 0;
 		if (tctx->bypass_queue) {
 			agent_cpu = cpu + 1;
-			/* A short job that was queued just before this found no agent to preempt. */
+			/* A short job queued just before this found no agent to preempt. */
 			if (agent_yields(now) &&
 			    (short_job_first(dom_of(cpu)) || short_job_first(cpu_lane(cpu))))
 				scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);

@@ -156,7 +156,7 @@ static bool bound_due(s32 cpu, u32 dom, u64 now)
 	return lane_due(cpu_lane(cpu), now, 1) || lane_due(dom, now, nr_servers(dom));
 }
 
-/* Serves a due queue of the lane. The tiers take turns, because a crowd in one is due all the time. */
+/* Serves a due queue of the lane. The tiers take turns: a crowd in one is due all the time. */
 static bool take_lane_due(u32 lane_id, s32 cpu, u64 now, u32 servers)
 {
 	u32 tier = cpu_ctx(cpu)->bound_tier;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Dispatch: which task a CPU runs next, in the order in which the sources are asked.
+ * Dispatch: which task a CPU runs next. temponet_dispatch() reads in the order in which the sources
+ * are asked. Counts of waiting tasks come first, so that a source without tasks costs nothing.
  */
 #ifndef __TEMPONET_DISPATCH_BPF_H
 #define __TEMPONET_DISPATCH_BPF_H
@@ -21,7 +22,7 @@
 #include "records.bpf.h"
 #include "tier.bpf.h"
 
-/* A job runs while others wait in this lane that compete with it. */
+/* A declared or late job runs on. Notes whether others that compete with it wait in this lane. */
 static void note_contended(u32 lane_id, u64 now)
 {
 	struct pressure *pr = pressure(lane_id);
@@ -40,10 +41,11 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 	bool moved;
 	int served;
 
-	/* Going offline may fail half-way, and nobody says so. */
+	/* A CPU that dispatches is online. Going offline may fail half-way without a report. */
 	if (!is_online(cpu))
 		note_online(cpu);
-	if (lane_replenish_at[bounded(dom, NR_LANES)] || lane_replenish_at[bounded(cpu_lane(cpu), NR_LANES)]) {
+	if (lane_replenish_at[bounded(dom, NR_LANES)] ||
+	    lane_replenish_at[bounded(cpu_lane(cpu), NR_LANES)]) {
 		now = scx_bpf_now();
 		if (replenish_due(dom, now))
 			replenish(dom, cpu, now);
@@ -64,12 +66,14 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 		}
 	}
 
-	if (agent_yielded && take_yielded(cpu, dom, tctx && short_job(tctx), now ?: scx_bpf_now())) {
+	if (agent_yielded &&
+	    take_yielded(cpu, dom, tctx && short_job(tctx), now ?: scx_bpf_now())) {
 		this_stats()->dispatches[TN_SRC_SELF]++;
 		return;
 	}
 
-	/* The common case in a rush of short jobs: nothing but those. */
+	/* The bound is spared where only inferred jobs wait and no task wants to go on. That is the
+	 * common case in a rush of short wake-ups. */
 	if (declared || lower || tctx) {
 		now = now ?: scx_bpf_now();
 		if (serve_bound(cpu, dom, now)) {
@@ -114,8 +118,8 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 	moved = served == SERVED_MOVED || served == SERVED_FOLLOWED;
 	if (!moved)
 		tier = tctx ? task_tier(tctx, cpu, now) : TN_BACKGROUND;
-	/* A task that was moved is counted until it runs. A task without a declared
-	 * deadline does not contend. */
+	/* A task that was moved is still counted as waiting, until it runs. A task without a
+	 * declared deadline does not contend. */
 	if ((tier == TN_DECLARED || tier == TN_LATE) &&
 	    lane_claims(shared) + lane_claims(own) > moved) {
 		note_contended(dom, now);
@@ -126,12 +130,13 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 	} else if (served == SERVED_FOLLOWED) {
 		return;
 	} else if (tctx && prev) {
-		/* The tier is being served, if not its queues. */
+		/* A task of the tier goes on, so the tier is served and its queues are not due. */
 		if (tier != TN_LATE) {
 			shared->served_at[bounded(tier, TN_NR_TIERS)] = now;
 			own->served_at[bounded(tier, TN_NR_TIERS)] = now;
 		}
-		scx_bpf_task_set_slice(prev, tier == TN_BACKGROUND ? hog_slice(cpu) : tier_slice(tier));
+		scx_bpf_task_set_slice(prev, tier == TN_BACKGROUND ? hog_slice(cpu) :
+								     tier_slice(tier));
 		if (job != tctx->job && concerns_agent(tctx))
 			emit_change(prev, tctx, cpu, TN_REC_RUNNABLE | TN_REC_RUNNING, now);
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where a task goes that wants to run: to an idle CPU, past the queues, or into one of them.
+ * Where a task goes when it becomes runnable: onto an idle CPU, past the queues (the agent, per-CPU
+ * kernel threads), or into a queue.
  */
 #ifndef __TEMPONET_ENQUEUE_BPF_H
 #define __TEMPONET_ENQUEUE_BPF_H
@@ -18,24 +19,25 @@
 #include "tier.bpf.h"
 
 /*
- * A task without a rhythm is taken for as short as it was before, and a newcomer for
- * short, until they show otherwise. A crowd of them is not believed: it would stand
- * before all who have shown that they are short. It is one if so many of its kind as
- * wait here would keep the last of them waiting for TN_CROWD: eight newcomers per CPU,
- * or hundreds that pass messages.
+ * Is the task one of a crowd? A task without a steady rhythm counts as a short job until it shows
+ * otherwise: by its last bursts, or by default if it is new. A crowd of such tasks must not stand
+ * before tasks that have shown that they are short. It is a crowd if as many tasks of this length
+ * as inferred jobs wait here would need more than TN_CROWD per CPU: eight new tasks per CPU, or
+ * hundreds that pass messages.
  */
 static bool crowded(u32 dom, const struct task_ctx *tctx)
 {
 	return !steady(tctx) && !tctx->rcu &&
-	       lane_len(lane(dom), TN_INFERRED) * tctx->runtime_ns > (u64)TN_CROWD * nr_servers(dom);
+	       lane_len(lane(dom), TN_INFERRED) * tctx->runtime_ns >
+		       (u64)TN_CROWD * nr_servers(dom);
 }
 
 /*
- * Queue a task that found no idle CPU, and preempt a CPU that runs something less urgent.
- * Returns the CPU that the task is meant for.
+ * Queues a task that found no idle CPU, and preempts a CPU that runs a less urgent one. Returns the
+ * CPU that the task is meant for.
  */
-static __always_inline s32 queue_task(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq_flags,
-		      bool sync, u64 now)
+static __always_inline s32 queue_task(struct task_struct *p, struct task_ctx *tctx, s32 cpu,
+				      u64 enq_flags, bool sync, u64 now)
 {
 	u32 tier = tctx->run_tier, queue;
 	u64 urg, seen = 0;
@@ -62,7 +64,8 @@ static __always_inline s32 queue_task(struct task_struct *p, struct task_ctx *tc
 	if (!tctx->queued_at)
 		begin_wait(tctx, now);
 	else if (enq_flags & SCX_ENQ_REENQ)
-		/* It was next, and a real-time task came first. */
+		/* The task was about to run when a real-time task took the CPU. It keeps its
+		 * waiting time, as after a turn that was cut short. */
 		grant_turn(tctx);
 	join_queue(tctx, queue, now);
 	note_agent_queued(p, queue / TN_NR_TIERS);
@@ -77,18 +80,19 @@ static __always_inline s32 queue_task(struct task_struct *p, struct task_ctx *tc
 	if (victim >= 0)
 		preempt(victim, seen, urg);
 	else if (pinned(p) && cpu != bpf_get_smp_processor_id())
-		/* It may be on its way to idle, past its look at the queue. Others
-		 * than it would find a task that can move; here only it can. */
+		/* The CPU may be on its way to idle, past its look at the queues. A task that can
+		 * move would be found by another CPU. A pinned one is found by this CPU only. */
 		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 	return cpu;
 }
 
-/* The kernel's: userspace may not move it. */
+/* A flag of the kernel's, which BTF does not carry: userspace may not move the task. */
 #define PF_NO_SETAFFINITY 0x04000000
 
 /*
- * What the machine itself needs done on one CPU is never queued. Where there is only
- * one CPU every kernel thread is bound to it, and khugepaged can wait.
+ * Per-CPU kernel threads are never queued: the machine itself depends on them. Where there is only
+ * one CPU every kernel thread is bound to it. Then only those count that userspace may not move;
+ * khugepaged, for example, can wait.
  */
 static bool is_cpu_kthread(const struct task_struct *p)
 {
@@ -97,9 +101,9 @@ static bool is_cpu_kthread(const struct task_struct *p)
 }
 
 /*
- * A wake-up. An idle CPU is found without a detour through a queue; the
- * kernel's own search knows SMT, LLC and NUMA. Where there is none the task is
- * queued from here, which spares a call of enqueue().
+ * A wake-up. The task goes straight onto an idle CPU if there is one; the kernel's own search for
+ * it knows SMT, LLC and NUMA. Otherwise the task is queued from here, which spares a call of
+ * enqueue().
  */
 s32 BPF_STRUCT_OPS(temponet_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
@@ -117,7 +121,8 @@ s32 BPF_STRUCT_OPS(temponet_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 		wake_job(p, tctx, now);
 	tctx->run_tier = task_tier(tctx, prev_cpu, now);
 
-	/* A waker that promises to sleep may not keep its promise in time. */
+	/* A declared job does not wait for the waker's CPU: the waker said that it is about to
+	 * sleep, but may not do so in time. */
 	if (tctx->base == TN_DECLARED)
 		wake_flags &= ~SCX_WAKE_SYNC;
 
@@ -130,19 +135,18 @@ s32 BPF_STRUCT_OPS(temponet_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 	}
 	if (is_cpu_kthread(p))
 		return cpu;
-	/* It was moved while it slept: enqueue() is called on a CPU that it may use. */
+	/* The task's affinity changed while it slept. The kernel calls enqueue() on a CPU that the
+	 * task may use. */
 	if (!may_use(p, cpu))
 		return cpu;
-	/* enqueue() puts it there. */
+	/* enqueue() puts the agent onto the CPU that is chosen here. */
 	if (is_agent(p) && agent_may_bypass(now))
 		return least_urgent_cpu(p, cpu);
 	return queue_task(p, tctx, cpu, 0, wake_flags & SCX_WAKE_SYNC, now);
 }
 
-/*
- * Tasks that select_cpu() did not place: those bound to one CPU, and those that
- * were running and must make room.
- */
+/* Enqueues a task that select_cpu() did not: one bound to a CPU, or one that was running and must
+ * make room. */
 void BPF_STRUCT_OPS(temponet_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tctx = task_ctx(p);
@@ -159,11 +163,11 @@ void BPF_STRUCT_OPS(temponet_enqueue, struct task_struct *p, u64 enq_flags)
 	tctx->sleep = AWAKE;
 	note_unstuck(tctx);
 	tctx->run_tier = task_tier(tctx, cpu, now);
-	/* select_cpu() is not asked where there is nothing to select. */
+	/* The kernel does not call select_cpu() for a task with one CPU. */
 	if (is_agent(p) && (enq_flags & SCX_ENQ_WAKEUP))
 		note_agent_woken(now);
 
-	/* It was taken out of a queue without having run (affinity, class). */
+	/* The task may have been taken out of a queue without having run (affinity, class). */
 	leave_queue(tctx);
 
 	if (is_cpu_kthread(p)) {
@@ -177,7 +181,8 @@ void BPF_STRUCT_OPS(temponet_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 
 	tctx->bypass_queue = false;
-	if (is_agent(p) && agent_may_bypass(now) && agent_bypass_queue(p, tctx, cpu, enq_flags, now))
+	if (is_agent(p) && agent_may_bypass(now) &&
+	    agent_bypass_queue(p, tctx, cpu, enq_flags, now))
 		return;
 
 	if (pinned(p))

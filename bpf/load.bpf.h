@@ -12,11 +12,11 @@
 #include "pressure.bpf.h"
 #include "state.bpf.h"
 
-/* One CPU, and the part of it that declared tasks may fill. The rest is for what switching costs. */
+/* One CPU, and the part of it that declared tasks may fill. The rest is for switching. */
 #define LOAD_ONE (1ULL << 20)
 #define LOAD_FITS (LOAD_ONE / 10 * 9)
 
-/* Densities are counted in steps of 1/32, rounded up, so that the largest is found by a short scan. */
+/* Densities are counted in steps of 1/32, rounded up. A short scan then finds the largest. */
 #define DENSITY_STEPS 32
 #define DENSITY_STEP (LOAD_ONE / DENSITY_STEPS)
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Placement: every queued task must be in a lane that an online CPU of its own serves. The invariant
- * is stated at task_lane() in queue.bpf.h. This file keeps it when CPUs come and go, and checks it
- * now and then: a task in a lane that no CPU of its own serves would wait for ever.
+ * Placement: every queued task must be in a lane that an online CPU of its own serves. The
+ * invariant is stated at task_lane() in queue.bpf.h. This file keeps it when CPUs come and go, and
+ * checks it now and then: a task in a lane that no CPU of its own serves would wait for ever.
  */
 #ifndef __TEMPONET_PLACEMENT_BPF_H
 #define __TEMPONET_PLACEMENT_BPF_H
@@ -38,9 +38,9 @@ static bool lane_serves(u32 lane_id, const struct task_struct *p)
 
 /*
  * Moves the tasks of @queue that depend on @cpu, which goes offline. Tasks that the kernel accounts
- * to @cpu go to its local DSQ. The CPU takes them from there once more and hands them to one that is
- * left, where they are enqueued again. Other tasks may lose the last CPU of their own that served
- * the lane. They move to the lane of the CPU that the kernel accounts them to.
+ * to @cpu go to its local DSQ. The CPU takes them from there once more and hands them to one that
+ * is left, where they are enqueued again. Other tasks may lose the last CPU of their own that
+ * served the lane. They move to the lane of the CPU that the kernel accounts them to.
  */
 __weak int evacuate(u32 queue, s32 cpu, u64 now)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Preemption: which CPU a more urgent job takes. It is the one that runs the least urgent task.
+ * Preemption: which CPU a more urgent job takes, namely the one that runs the least urgent task. A
+ * job that waited for a slice to end would be late by up to a slice.
  */
 #ifndef __TEMPONET_PREEMPT_BPF_H
 #define __TEMPONET_PREEMPT_BPF_H
@@ -13,10 +14,10 @@
 #define INFERRED_SCAN 8
 
 /*
- * May an inferred job preempt what @cpu runs? A stream of messages wakes a
- * reader each; if every one of them cost the sender its CPU at once, the sender
- * would be switched out per message. A hog has TN_HOG_STINT to itself, and a
- * waker that says it is about to sleep is believed. The tick settles the rest.
+ * May an inferred job preempt the task of urgency @urg that @cpu runs? Each message of a stream
+ * wakes a reader. If every one took the sender's CPU at once, the sender would be switched out per
+ * message. So a hog has TN_HOG_STINT to itself, and a waker that says it is about to sleep (@sync)
+ * is believed. A job that may not preempt gets the CPU at the next tick.
  */
 static bool may_preempt(s32 cpu, u64 urg, bool sync, u64 now)
 {
@@ -27,6 +28,8 @@ static bool may_preempt(s32 cpu, u64 urg, bool sync, u64 now)
 	return since(now, cpu_ctx(cpu)->hog_since) >= TN_HOG_STINT;
 }
 
+/* The CPU with the least urgent task, of those that @p may use, if that is less urgent than @worst.
+ * CPUs are scanned in cpu_order[]. */
 static s32 scan_for_victim(const struct task_struct *p, u32 start, u32 len, u64 *worst)
 {
 	s32 victim = -1;
@@ -49,8 +52,9 @@ static s32 scan_for_victim(const struct task_struct *p, u32 start, u32 len, u64 
 	return victim;
 }
 
+/* The CPU that a job of @tier and @urg should preempt, or -1. */
 static __always_inline s32 find_victim(struct task_struct *p, s32 cpu, u32 tier, u64 urg, bool sync,
-		       u64 now)
+				       u64 now)
 {
 	u32 dom = dom_of(cpu);
 	u64 worst = urg;
@@ -61,7 +65,7 @@ static __always_inline s32 find_victim(struct task_struct *p, s32 cpu, u32 tier,
 	if (tier == TN_INFERRED)
 		worst += TN_INFERRED_PREEMPT_MARGIN;
 
-	/* Where it ran last is best: its cache is there, its timer fires there. */
+	/* The CPU where the task ran last is best: its cache is there, its timer fires there. */
 	if (pinned(p) || urgency_tier(cpu_ctx(cpu)->urgency) > TN_INFERRED)
 		victim = cpu_ctx(cpu)->urgency > worst &&
 					 bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ?
@@ -82,7 +86,7 @@ static __always_inline s32 find_victim(struct task_struct *p, s32 cpu, u32 tier,
 	return victim >= 0 ? victim : agent_cpu_for_short_job(p, urg, now);
 }
 
-/* Where a task disturbs least. */
+/* The CPU where @p disturbs least. */
 static s32 least_urgent_cpu(const struct task_struct *p, s32 cpu)
 {
 	u64 worst = URGENCY_NEVER;
@@ -96,8 +100,9 @@ static s32 least_urgent_cpu(const struct task_struct *p, s32 cpu)
 }
 
 /*
- * Publishing the new urgency makes the next job choose another victim. If the CPU has switched
- * tasks since @seen was read, its own urgency stands; it decides again when the kick arrives.
+ * Preempts @cpu for a job of urgency @urg. The new urgency is published at once, so that the next
+ * job chooses another victim. If the CPU has switched tasks since @seen was read, its own urgency
+ * stands. It decides anew when the kick arrives.
  */
 static void preempt(s32 cpu, u64 seen, u64 urg)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Overload: more work with deadlines than there is time for. It is judged by late jobs, because a
- * job that is hopeless is given up only in overload. A domain is judged for jobs that its CPUs
- * share, and a CPU for jobs that may run nowhere else. Each is judged twice: by declared jobs
- * alone, which no other jobs keep waiting, and by all jobs.
+ * Overload: more work with deadlines than there is time for. Only then are hopeless jobs given up.
+ * It is judged by jobs that end late. A domain is judged for jobs that its CPUs share, and a CPU
+ * for jobs that may run nowhere else. Each is judged twice: by declared jobs alone, which no other
+ * jobs keep waiting, and by all jobs.
  */
 #ifndef __TEMPONET_PRESSURE_BPF_H
 #define __TEMPONET_PRESSURE_BPF_H

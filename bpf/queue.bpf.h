@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The queues: for each domain (last-level cache) and each tier a DSQ for tasks
- * that may move, and for each CPU and tier one for tasks that may not. Ordered by
- * time within the tier, the late ones by cost.
+ * The queues: for each domain (last-level cache) and each tier a DSQ for tasks that may move, and
+ * for each CPU and tier one for tasks that may not. They are ordered by tier_key(): the late ones
+ * by cost, all others by time.
  *
- * A DSQ's length costs a hash look-up to ask for, and a dispatch would ask for
- * eight of them. So we count for ourselves, all tiers of a domain or CPU in one
- * cache line: up before a task is inserted, down when it runs (or is inserted
- * again, or leaves us). The count is never too small; it may be too large while
- * a task is between the count and the queue, which costs one look at an empty
- * DSQ.
+ * The length of a DSQ costs a hash look-up, and a dispatch would need eight of them. So waiting
+ * tasks are counted here, all tiers of a domain or CPU in one cache line. The count goes up before
+ * a task is inserted, and down when it runs, is inserted again, or leaves the scheduler. The count
+ * is never too small; it may be too large while a task is between the count and the queue, which
+ * costs one look at an empty DSQ.
  */
 #ifndef __TEMPONET_QUEUE_BPF_H
 #define __TEMPONET_QUEUE_BPF_H
@@ -19,23 +18,23 @@
 
 /* The queues of one domain or one CPU. */
 struct lane {
-	/* How many wait, in the low half; how often somebody came, in the upper half. */
+	/* How many tasks wait, in the low half; how many have come so far, in the upper half. */
 	u64 nr[TN_NR_TIERS];
-	/* Last time one of the tier got to run, or its queue was empty. Late tasks
-	 * do not take turns by themselves, so there it is the last time that the
-	 * one waiting longest got to run. */
+	/* The last time that a task of the tier began to run, or that its queue was empty. Late
+	 * tasks do not take turns by their order. For them it is the last time that the one that
+	 * had waited longest began to run. */
 	u64 served_at[TN_NR_TIERS];
 } __attribute__((aligned(64)));
 
 static struct lane lanes[NR_LANES];
 
-/* For tests: so many of a thousand tasks are counted wrong, or queued in a wrong domain. */
+/* For tests: so many of a thousand tasks are counted wrongly, or queued in a random domain. */
 const volatile u32 miscount_permille;
 const volatile u32 misplace_permille;
 
-/* When a declared job was last queued there. */
+/* When a declared job was last released into each lane. */
 static u64 lane_released[NR_LANES];
-/* One of those since then was short, and nobody was taken from there yet. */
+/* A short job was released into the lane, and follow() has not seen it yet. */
 static bool lane_short_job[NR_LANES];
 
 static struct lane *lane(u32 id)
@@ -53,8 +52,8 @@ static struct lane *lane(u32 id)
  *   - at select_cpu(): a task whose last CPU it may no longer use is left to enqueue();
  *   - when its affinity or cpuset changes while it waits: the kernel takes it out and enqueues
  *     it again;
- *   - when a CPU goes offline: placement.bpf.h moves whoever depended on it;
- *   - against all that we overlooked: patrol() checks it (placement.bpf.h).
+ *   - when a CPU goes offline: placement.bpf.h moves the tasks that depended on it;
+ *   - against faults in all this: patrol() checks it (placement.bpf.h).
  */
 static u32 task_lane(const struct task_struct *p, s32 cpu)
 {
@@ -80,15 +79,16 @@ static int create_queues(u32 lane_id)
 	return 0;
 }
 
-/* The word that counts who waits in @queue. */
+/* The word that counts the tasks in @queue, see struct lane. */
 static u64 *queue_count(u32 queue)
 {
 	return &lane(queue / TN_NR_TIERS)->nr[bounded(queue, TN_NR_TIERS)];
 }
 
+/* One more task that came, in the upper half of the word. */
 #define CAME_ONE (1ULL << 32)
 
-/* A count below zero is wrong: somebody may wait all the same. */
+/* A count below zero is wrong. It reads as 1, because a task may wait all the same. */
 static u32 count_of(u64 word)
 {
 	s32 nr = (u32)word;
@@ -106,20 +106,20 @@ static u32 lane_len(const struct lane *lane, u32 tier)
 	return count_of(lane->nr[tier]);
 }
 
-/* Jobs that wait there, in whatever tier. */
+/* The jobs that wait in a lane: all but hogs. */
 static u64 lane_jobs(const struct lane *lane)
 {
 	return (u64)lane_len(lane, TN_DECLARED) + lane_len(lane, TN_INFERRED) +
 	       lane_len(lane, TN_LATE);
 }
 
-/* All that wait there. */
+/* All tasks that wait in a lane. */
 static u64 lane_waits(const struct lane *lane)
 {
 	return lane_jobs(lane) + lane_len(lane, TN_BACKGROUND);
 }
 
-/* Those that compete by declared deadlines, or were given up for them. */
+/* The waiting jobs that compete by declared deadlines, or were given up. */
 static u64 lane_claims(const struct lane *lane)
 {
 	return (u64)lane_len(lane, TN_DECLARED) + lane_len(lane, TN_LATE);
@@ -130,26 +130,27 @@ static u64 *queue_served_at(u32 queue)
 	return &lane(queue / TN_NR_TIERS)->served_at[bounded(queue, TN_NR_TIERS)];
 }
 
+/* Counts the task in @queue. To be called before it is inserted. */
 static void join_queue(struct task_ctx *tctx, u32 queue, u64 now)
 {
 	if (!queue_len(queue))
 		*queue_served_at(queue) = now;
 	__sync_fetch_and_add(queue_count(queue), CAME_ONE + 1);
 	tctx->queue = queue + 1;
-	/* Either too many or too few. */
+	/* The test counts one too many or one too few. */
 	if (miscount_permille && bpf_get_prandom_u32() % 1000 < miscount_permille)
 		__sync_fetch_and_add(queue_count(queue), bpf_get_prandom_u32() & 1 ? 1 : -1);
 }
 
-/* Returns the queue it was in, or -1. */
+/* Counts the task out of its queue. Returns that queue, or -1. */
 static s32 leave_queue(struct task_ctx *tctx)
 {
 	u32 queue;
 
 	if (!tctx->queue)
 		return -1;
-	/* Another CPU may be moving it to another queue: whoever swaps the
-	 * number out is the one who counts. */
+	/* Another CPU may be moving the task to another queue (requeue.bpf.h). The one that swaps
+	 * the number does the counting. */
 	queue = __sync_lock_test_and_set(&tctx->queue, 0);
 	if (!queue)
 		return -1;
@@ -159,9 +160,10 @@ static s32 leave_queue(struct task_ctx *tctx)
 }
 
 #define NO_KEY (~0ULL)
-/* How far to look for one that may run here, where the first may not. */
+/* How many tasks are searched for one that may run here, where the first may not. */
 #define HEAD_SCAN 32
 
+/* head_key() where the first task may not run on @cpu. */
 __weak u64 first_key(u32 queue, s32 cpu)
 {
 	struct task_struct *p;
@@ -179,7 +181,7 @@ __weak u64 first_key(u32 queue, s32 cpu)
 	return key;
 }
 
-/* By what the first task in @queue that may run on @cpu is ordered. */
+/* The key of the first task in @queue that may run on @cpu. */
 static u64 head_key(u32 queue, s32 cpu)
 {
 	struct task_struct *p = __COMPAT_scx_bpf_dsq_peek(queue);
@@ -191,7 +193,7 @@ static u64 head_key(u32 queue, s32 cpu)
 	return first_key(queue, cpu);
 }
 
-/* Is a short job the first to be served by deadline? */
+/* Is the first declared job of the lane a short one? */
 static bool short_job_first(u32 lane_id)
 {
 	u32 queue = queue_id(lane_id, TN_DECLARED);
@@ -201,7 +203,7 @@ static bool short_job_first(u32 lane_id)
 	if (!queue_len(queue))
 		return false;
 	p = __COMPAT_scx_bpf_dsq_peek(queue);
-	/* Counted, and not there yet: it may be one. */
+	/* The task is counted and not inserted yet. It may be a short job. */
 	if (!p)
 		return true;
 	tctx = task_ctx(p);
@@ -214,12 +216,11 @@ static u64 tier_slice(u32 tier)
 }
 
 /*
- * The functions below that are not static are verified once each, by themselves;
- * inlined into dispatch() the verifier would follow every way through all of
- * them in turn, and give up.
+ * Functions that are __weak instead of static are verified once each, by themselves. Inlined into
+ * dispatch(), the verifier would follow every path through all of them in turn, and give up.
  */
 
-/* Does anybody wait in the lane whom @cpu may run? */
+/* Does a task wait in the lane that @cpu may run? */
 __weak int lane_has_work_for(u32 lane_id, s32 cpu)
 {
 	u32 tier;
@@ -236,8 +237,9 @@ __weak int lane_has_work_for(u32 lane_id, s32 cpu)
 }
 
 /*
- * A task may have been queued just when a CPU went idle past its look at the
- * queue. Whoever queued it was running, and gets here.
+ * Wakes an idle CPU for a task that waits in the domain. A CPU may have gone idle, past its look at
+ * the queues, just when the task was queued. The CPU that queued it was running, and comes here at
+ * its next tick.
  */
 static void wake_idle_for_waiting(u32 dom)
 {
@@ -261,7 +263,7 @@ static void wake_idle_for_waiting(u32 dom)
 	}
 }
 
-/* Is there a declared job in a lane for @cpu, and before @urg? */
+/* Does a declared job that @cpu may run wait in the lane, more urgent than @urg? */
 static bool declared_before(u32 lane_id, s32 cpu, u64 urg)
 {
 	u64 key;
@@ -272,12 +274,13 @@ static bool declared_before(u32 lane_id, s32 cpu, u64 urg)
 	return key != NO_KEY && urgency(TN_DECLARED, key) < urg;
 }
 
+/* The same for both lanes that @cpu serves. */
 static bool outranked_by_declared(s32 cpu, u32 dom, u64 urg)
 {
 	return declared_before(dom, cpu, urg) || declared_before(cpu_lane(cpu), cpu, urg);
 }
 
-/* Does anything wait that @cpu should run instead of what has urgency @urg? */
+/* Does a task wait that @cpu should run instead of one of urgency @urg? */
 static bool outranked(s32 cpu, u32 dom, u64 urg)
 {
 	struct lane *shared = lane(dom), *own = lane(cpu_lane(cpu));

@@ -18,8 +18,8 @@ enum {
 	READER_RUNS,
 };
 
-/* RCU's threads: rcu_preempt, rcu_tasks_*, rcu_exp_*, rcuog/N, rcuop/N. No program can pass for one:
- * PF_KTHREAD is the kernel's, and its threads keep their names. */
+/* RCU's threads: rcu_preempt, rcu_tasks_*, rcu_exp_*, rcuog/N, rcuop/N. No program can pass for
+ * one: PF_KTHREAD is the kernel's, and its threads keep their names. */
 static bool is_rcu(const struct task_struct *p)
 {
 	return (p->flags & PF_KTHREAD) && p->comm[0] == 'r' && p->comm[1] == 'c' &&

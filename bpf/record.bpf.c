@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What runs on this machine, whoever schedules it.
+ * The recorder: what runs on this machine, under any scheduler.
  *
- * A wake-up releases a job, going to sleep completes it, and the time in between
- * that the task was on a CPU is what the job took. Every job becomes a record in a
- * ring buffer. Where the buffer is full the job is kept and becomes part of the
- * task's next record, so that no run time is lost, only the moment; this is
- * counted.
+ * A wake-up releases a job and going to sleep completes it. The time that the task was on a CPU in
+ * between is what the job took. Every job becomes a record in a ring buffer. Where the buffer is
+ * full, the job is kept and becomes part of the task's next record. So no run time is lost, only
+ * the moment at which it ended; `postponed` counts this.
  *
- * With `only_tgid` set it follows that process alone and tells of every stretch
- * that one of its threads was on a CPU.
+ * With `only_tgid` set the recorder follows that process alone, and emits a record for every
+ * stretch that one of its threads was on a CPU.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -24,14 +23,14 @@ char _license[] SEC("license") = "GPL";
 
 /* The recorder itself is not recorded. */
 const volatile u32 own_tgid = 0;
-/* Recording goes on while start_ns is set and end_ns is not: attaching and detaching
- * take long on a busy machine, and what is seen meanwhile must not count. */
+/* Recording goes on while start_ns is set and end_ns is not. Attaching and detaching take long on a
+ * busy machine, and what the programs see meanwhile must not count. */
 volatile u64 start_ns = 0;
 volatile u64 end_ns = 0;
 u32 only_tgid = 0;
 /* Records that found the buffer full. */
 u64 postponed = 0;
-/* Times that a task could not be followed for want of memory. */
+/* How often a task could not be followed because there was no memory for its note. */
 u64 unseen = 0;
 
 struct {
@@ -40,21 +39,20 @@ struct {
 } records SEC(".maps");
 
 /*
- * Time on a CPU is counted per CPU, from switch to switch, and not per task, from
- * getting on to getting off: the former cannot come to more than the CPU had, even if
- * a task's note could not be made when it got on.
+ * CPU time is counted per CPU, from switch to switch, not per task. So the sum can never exceed the
+ * time that the CPU had, even if there was no memory for a task's note when it was switched in.
  */
 struct cpu_time {
-	/* The last switch; 0: none since the recording began. */
+	/* The last switch; 0: none since recording began. */
 	u64 since;
-	/* Time that has passed here and is nobody's yet. */
+	/* Time that has passed here and is not charged to any task yet. */
 	u64 unspent;
-	/* Who got on then. */
+	/* The task that was switched in then; 0: none that is followed. */
 	u32 tid;
 	u32 unused;
 };
 
-/* As many as there are CPUs; the reader sees to that. */
+/* One per CPU. Userspace sets the number before loading. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -62,19 +60,20 @@ struct {
 	__type(value, struct cpu_time);
 } cpus SEC(".maps");
 
+/* What the recorder knows of a task. */
 struct note {
-	/* What the kernel had counted for the task when it got on the CPU. */
+	/* The kernel's count of the task's CPU time when it was last switched in. */
 	u64 counted;
-	/* What is not told yet: when it began, how much ran, how many jobs ended. */
+	/* What is in no record yet: when it began, how much ran, how many jobs ended. */
 	u64 release;
 	u64 run;
 	u32 jobs;
 	u32 asleep;
 	u64 slept_at;
 	u64 emitted_at;
-	/* Where it got on last. */
+	/* The CPU where the task was last switched in. */
 	u32 cpu;
-	/* It was seen to get on, so that `counted` and `cpu` hold. */
+	/* The task was seen being switched in, so `counted` and `cpu` are valid. */
 	u32 entered;
 };
 
@@ -108,7 +107,9 @@ static struct note *note_of(struct task_struct *p)
 	return note;
 }
 
-static __always_inline bool emit_record(struct task_struct *p, u32 kind, u64 release, u64 end, u64 run, u32 jobs)
+/* Returns false where the buffer is full. */
+static __always_inline bool emit_record(struct task_struct *p, u32 kind, u64 release, u64 end,
+					u64 run, u32 jobs)
 {
 	struct record *r = bpf_ringbuf_reserve(&records, sizeof(*r), 0);
 
@@ -126,12 +127,13 @@ static __always_inline bool emit_record(struct task_struct *p, u32 kind, u64 rel
 	r->jobs = jobs;
 	r->unused = 0;
 	bpf_probe_read_kernel(r->comm, sizeof(r->comm), p->comm);
-	/* The reader looks by itself a few times a second: waking it for every
-	 * record would be load of our own making. */
+	/* The reader polls a few times a second. Waking it for every record would add load to the
+	 * machine that is recorded. */
 	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
 	return true;
 }
 
+/* Emits what is in no record yet. Where the buffer is full it stays for the next time. */
 static void emit_pending(struct task_struct *p, struct note *note, u32 kind, u64 end)
 {
 	if (!emit_record(p, kind, note->release, end, note->run, note->jobs))
@@ -139,7 +141,7 @@ static void emit_pending(struct task_struct *p, struct note *note, u32 kind, u64
 	note->emitted_at = end;
 	note->run = 0;
 	note->jobs = 0;
-	/* A job that goes on has its next part from here. */
+	/* The next part of a job that goes on begins here. */
 	note->release = kind == RECORD_PART ? end : 0;
 }
 
@@ -153,12 +155,13 @@ static void wakes_up(struct task_struct *p)
 	note = note_of(p);
 	if (!note)
 		return;
-	/* Woken before it was off the CPU: the job goes on. */
+	/* The task was woken before it had left the CPU: the job goes on. */
 	if (!note->asleep && note->release)
 		return;
 	now = bpf_ktime_get_ns();
 	note->asleep = 0;
-	/* What came too fast to be told, and is not followed by more. */
+	/* Jobs that followed each other too fast for a record each are emitted once the task has
+	 * slept for long enough. */
 	if (note->jobs && now - note->slept_at >= RECORD_LEAST_NS)
 		emit_pending(p, note, RECORD_JOB, note->slept_at);
 	if (!note->release)
@@ -180,15 +183,15 @@ int BPF_PROG(on_wakeup_new, struct task_struct *p)
 }
 
 /*
- * What the kernel counted while the task was on the CPU, which leaves out what a
- * hypervisor stole and, where the kernel keeps them apart, interrupts; /proc/PID/schedstat
- * shows the same. The two clocks are read at slightly different moments, so a stretch may
- * come to a little more than has passed: never more than is left on this CPU.
+ * The CPU time of a stretch that has ended, by the kernel's count, which /proc/PID/schedstat shows
+ * too. It leaves out what a hypervisor stole and, where the kernel keeps them apart, interrupts.
+ * The kernel's clock and ours are read at slightly different moments, so a stretch may seem longer
+ * than the time that has passed. It is charged no more than is left on this CPU.
  */
 static u64 take_run(struct task_struct *p, struct note *note, struct cpu_time *cpu, u64 span)
 {
 	u64 counted = p->se.sum_exec_runtime;
-	/* Not seen to get on: it was there when recording began, or had no note. */
+	/* A task that was not seen being switched in ran when recording began, or had no note. */
 	u64 run = note->entered ? counted - note->counted : span;
 
 	note->entered = 0;
@@ -199,6 +202,7 @@ static u64 take_run(struct task_struct *p, struct note *note, struct cpu_time *c
 	return run;
 }
 
+/* @p was switched out after it had been on a CPU from @since to @now. */
 static void leaves_cpu(struct task_struct *p, struct note *note, u64 since, u64 run, bool sleeps,
 		       bool ends, u64 now)
 {
@@ -220,6 +224,7 @@ static void leaves_cpu(struct task_struct *p, struct note *note, u64 since, u64 
 	}
 }
 
+/* @p was switched in on CPU @nr. */
 static void enters_cpu(struct task_struct *p, struct cpu_time *cpu, u32 nr, u64 now)
 {
 	struct note *note = note_of(p);
@@ -265,7 +270,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	return 0;
 }
 
-/* An int in some kernels and a byte in others. */
+/* p->on_cpu is an int in some kernels and a byte in others. */
 static bool is_on_cpu(struct task_struct *p)
 {
 	u32 on = 0;
@@ -274,7 +279,7 @@ static bool is_on_cpu(struct task_struct *p)
 	return on;
 }
 
-/* Notes for all before recording begins: at a switch memory may be short. */
+/* Makes the notes of all tasks before recording begins: at a switch there may be no memory. */
 SEC("iter/task")
 int prime(struct bpf_iter__task *ctx)
 {
@@ -285,7 +290,7 @@ int prime(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* Where the task was when recording ended; NULL: on no CPU. */
+/* The CPU that the task was on when recording ended, or NULL. */
 static struct cpu_time *cpu_at_end(struct task_struct *p, struct note *note)
 {
 	u32 nr = BPF_CORE_READ(p, thread_info.cpu);
@@ -298,11 +303,11 @@ static struct cpu_time *cpu_at_end(struct task_struct *p, struct note *note)
 		return NULL;
 	if (note->entered)
 		return cpu->tid == p->pid ? cpu : NULL;
-	/* It may have been there all the time, without a switch. */
+	/* The task may have been on the CPU all the time, without a switch. */
 	return !cpu->since && is_on_cpu(p) ? cpu : NULL;
 }
 
-/* What is not told yet when recording ends. */
+/* Emits what is in no record yet when recording ends. */
 SEC("iter/task")
 int flush(struct bpf_iter__task *ctx)
 {
@@ -319,8 +324,8 @@ int flush(struct bpf_iter__task *ctx)
 	cpu = cpu_at_end(p, note);
 	since = cpu ? cpu->since ?: start_ns : 0;
 	if (cpu && end_ns > since) {
-		/* By the clock: the kernel's own count of who is on a CPU is up to a tick
-		 * old, and on a CPU without ticks a second. */
+		/* The last stretch is measured by the clock: the kernel's count of a running task
+		 * is up to a tick old, and up to a second on a CPU without ticks. */
 		span = end_ns - since;
 		note->entered = 0;
 		cpu->since = end_ns;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What bpf/record.bpf.c and its reader must agree on. Times are nanoseconds. */
+/* Constants and structs that record.bpf.c and its reader in Rust share. Times are nanoseconds. */
 #ifndef __TEMPONET_RECORD_H
 #define __TEMPONET_RECORD_H
 
@@ -10,9 +10,9 @@ typedef unsigned long long u64;
 
 enum record_consts {
 	RECORD_COMM_LEN = 16,
-	/* A task that sleeps more often is told of at most this often. */
+	/* A task that sleeps more often than this has at most one record per this time. */
 	RECORD_LEAST_NS = 1000 * 1000,
-	/* A job that goes on is told of in parts of about this length. */
+	/* A long job is recorded in parts of about this length. */
 	RECORD_PART_NS = 100 * 1000 * 1000,
 };
 
@@ -33,7 +33,7 @@ struct record {
 	u32 tgid;
 	u32 cpu;
 	u32 kind;
-	/* Jobs in this record: more than one where they came too fast. */
+	/* Jobs in this record: more than one where they followed each other too fast. */
 	u32 jobs;
 	u32 unused;
 	char comm[RECORD_COMM_LEN];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Records for the agent: the state of every task with a declared deadline, whenever it changes
- * while CPUs are contended. An uncontended machine emits none.
+ * Records for the agent: the state of a task with a declared deadline, whenever it changes while
+ * declared jobs contend for CPUs. An uncontended machine emits none, so the agent costs nothing
+ * there. A ring ("the bell") is a record that also wakes the agent.
  */
 #ifndef __TEMPONET_RECORDS_BPF_H
 #define __TEMPONET_RECORDS_BPF_H
@@ -17,12 +18,15 @@ struct {
 	__uint(max_entries, TN_RING_BYTES);
 } ring SEC(".maps");
 
-/* For the test that loses records on purpose: so many of a thousand. */
+/* For tests: so many of a thousand records are lost on purpose. */
 const volatile u32 lose_permille;
 
+/* Records are emitted until this; each contention puts it off. */
 static u64 emit_until;
+/* When the agent was last rung for. */
 static u64 rang_at;
-/* A short job was released then: the bell would delay it, so it is rung when one has ended. */
+/* When a short job was released without the bell, which would have delayed it; 0: none was. The
+ * bell is rung when the next job ends. */
 static u64 bell_owed_at;
 
 /* Records are emitted for declared tasks, and once when a task is no longer declared. */
@@ -36,7 +40,8 @@ static bool emitting(const struct task_ctx *tctx, u64 now)
 	return agent_wanted() && concerns_agent(tctx) && time_before(now, emit_until);
 }
 
-/* It will have no more jobs. The kernel says so to us much later: when its last trace goes. */
+/* An exiting task has no more jobs. disable() is called for it only much later, when its
+ * task_struct goes. */
 static bool is_exiting(const struct task_struct *p)
 {
 	return p->flags & PF_EXITING;
@@ -53,9 +58,9 @@ static __always_inline void fill_record(struct temponet_record *record, struct t
 	record->rel_deadline_ns = tctx->rel_deadline_ns;
 	record->period_ns = tctx->period_ns;
 	record->exec_ns = tctx->exec_ns;
-	/* Before some jobs were seen, what was declared says more. */
-	record->cost_ns = tctx->samples >= 4 ? job_cost(tctx) : tctx->runtime_ns;
-	record->spread_ns = tctx->samples >= 4 ? tctx->burst_dev_ns : 0;
+	/* Before a few jobs were seen, the declared runtime says more. */
+	record->cost_ns = tctx->samples >= RHYTHM_SAMPLES ? job_cost(tctx) : tctx->runtime_ns;
+	record->spread_ns = tctx->samples >= RHYTHM_SAMPLES ? tctx->burst_dev_ns : 0;
 	record->job = tctx->job;
 	record->pid = p->pid;
 	record->tgid = p->tgid;
@@ -66,15 +71,16 @@ static __always_inline void fill_record(struct temponet_record *record, struct t
 	record->criticality = tctx->criticality;
 	record->reserved = 0;
 	__builtin_memcpy(record->comm, p->comm, sizeof(record->comm));
-	/* On a kernel for fewer CPUs the mask is shorter than what is read here;
-	 * the agent knows how many CPUs there are. */
+	/* A kernel built for fewer CPUs has a shorter mask than is read here. The agent ignores the
+	 * excess: it knows how many CPUs there are. */
 	if (bpf_probe_read_kernel(record->allowed, sizeof(record->allowed), p->cpus_ptr))
 		__builtin_memset(record->allowed, 0xff, sizeof(record->allowed));
 }
 
-/* @bell: wake the agent, unless it said that it is not to be. */
-static __always_inline void emit_record(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u32 flags,
-				 bool bell, u64 now)
+/* Emits a record. With @bell it wakes the agent, unless the agent asked not to be woken yet. That
+ * holds for TN_AGENT_LOST at most. */
+static __always_inline void emit_record(struct task_struct *p, struct task_ctx *tctx, s32 cpu,
+					u32 flags, bool bell, u64 now)
 {
 	struct temponet_record *record;
 	u64 wake = BPF_RB_NO_WAKEUP;
@@ -99,22 +105,23 @@ static __always_inline void emit_record(struct task_struct *p, struct task_ctx *
 		if (!rung_at)
 			rung_at = now;
 	} else if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > TN_RING_BYTES / 2) {
-		/* Once it is full there is nothing left to ring with. */
+		/* The agent is woken before the buffer is full: then no record, and so no bell,
+		 * would find room. */
 		wake = BPF_RB_FORCE_WAKEUP;
 	}
 	bpf_ringbuf_submit(record, wake);
 }
 
 /*
- * A short job that was released just now. It would be over before a decision, and to tell of it
- * would only delay it: it is told of when it has ended, or if that takes longer.
+ * Is this a short job that was released just now? It will be over before a decision, and a record
+ * would only delay it. It is reported when it has ended, or at a tick if it takes longer.
  */
 static bool soon_over(const struct task_ctx *tctx, u64 now)
 {
 	return short_job(tctx) && since(now, tctx->release_at) < TN_SHORT_JOB_RUNTIME;
 }
 
-/* The task's standing has changed. */
+/* The state of the task has changed. */
 static __always_inline void emit_change(struct task_struct *p, struct task_ctx *tctx, s32 cpu,
 					u32 flags, u64 now)
 {
@@ -122,7 +129,7 @@ static __always_inline void emit_change(struct task_struct *p, struct task_ctx *
 		emit_record(p, tctx, cpu, flags, false, now);
 }
 
-/* A declared job found no CPU: this is what the agent is for. */
+/* A declared job found no CPU, and others contend with it. @news: its release is not noted yet. */
 static __always_inline void emit_contention(struct task_struct *p, struct task_ctx *tctx, s32 cpu,
 					    bool news, u64 now)
 {
@@ -133,7 +140,8 @@ static __always_inline void emit_contention(struct task_struct *p, struct task_c
 	if (!time_before(now, emit_until))
 		flags |= TN_REC_FIRST;
 	emit_until = now + TN_EMIT_FOR;
-	/* Where they are so far behind that none ends, it is rung after all. */
+	/* The bell is put off for a short job, for TN_AGENT_YIELDS at most: where jobs are far
+	 * behind, none may end in that time. */
 	if (news && short_job(tctx) && since(now, bell_owed_at ?: now) < TN_AGENT_YIELDS) {
 		bell_owed_at = bell_owed_at ?: now;
 		news = false;
@@ -156,8 +164,8 @@ static __always_inline void emit_end(struct task_struct *p, struct task_ctx *tct
 }
 
 /*
- * A declared job found no idle CPU. Where it pushes nobody but a hog aside, or all are on
- * time anyway, there is nothing to decide, and to wake the agent would only delay the job.
+ * A declared job found no idle CPU. Where it preempts a hog or an inferred job, or where all are on
+ * time anyway, there is nothing to decide, and waking the agent would only delay the job.
  */
 static __always_inline void note_release(struct task_struct *p, struct task_ctx *tctx, u32 queue,
 					 s32 cpu, s32 victim, u64 now)
@@ -167,7 +175,8 @@ static __always_inline void note_release(struct task_struct *p, struct task_ctx 
 
 	if (!agent_wanted())
 		return;
-	/* What was running and makes room is not news; for a short job it soon runs again. */
+	/* A job that was preempted is not news. Preempted by a short job it will soon run again,
+	 * and no record is needed. */
 	news = tctx->emitted_job != tctx->job;
 	if (!news && cpu_ctx(bpf_get_smp_processor_id())->short_job_next)
 		return;
@@ -185,7 +194,7 @@ static __always_inline void note_release(struct task_struct *p, struct task_ctx 
 		emit_contention(p, tctx, cpu, news, now);
 }
 
-/* The kernel's truth about all of them, for an agent that lost the thread. */
+/* Emits a record of every declared task, for an agent that has lost records. */
 SEC("iter/task")
 int emit_all(struct bpf_iter__task *ctx)
 {
@@ -198,8 +207,9 @@ int emit_all(struct bpf_iter__task *ctx)
 	tctx = task_ctx(p);
 	if (!tctx || tctx->base != TN_DECLARED || is_exiting(p))
 		return 0;
-	/* Not every kernel lets an iterator read our clock: the other one tells. It is
-	 * read before all else: what changes meanwhile is told with a later time. */
+	/* Not every kernel lets an iterator call scx_bpf_now(), so only the monotonic clock is in
+	 * the record. It is read before the task's state: a change meanwhile is emitted with a
+	 * later time, and so replaces this record. */
 	fill_record(&record, p, tctx, tctx->cpu, 0, 0);
 	if (tctx->sleep == AWAKE)
 		record.flags |= TN_REC_RUNNABLE;

@@ -33,9 +33,9 @@ static bool steal(u32 dom, u32 tier)
 }
 
 /*
- * Serves one tier on @cpu. @prev_urg is the running task's urgency if it wants to go on. The domain's
- * queue and the CPU's own are peeked at only where two candidates compete. A head may be gone by the
- * time it is moved; then the other queue is tried.
+ * Serves one tier on @cpu. @prev_urg is the running task's urgency if it wants to go on. The
+ * domain's queue and the CPU's own are peeked at only where two candidates compete. A head may be
+ * gone by the time it is moved; then the other queue is tried.
  */
 __weak int serve_tier(s32 cpu, u32 dom, u32 tier, u64 prev_urg)
 {

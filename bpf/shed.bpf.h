@@ -122,7 +122,7 @@ __weak int shed_costliest(u32 lane_id, u64 prev_cost, u64 now)
 	return SHED_QUEUED;
 }
 
-/* Gives up jobs where not all can be on time. @prev is the running task if it has a declared job. */
+/* Gives up jobs where not all can be on time. @prev: the running task, if it has a declared job. */
 static void shed(s32 cpu, u32 dom, struct task_ctx *prev, u64 now)
 {
 	u64 left = prev ? remaining(prev) : 0, deadline = prev ? hopeless_at(prev) : 0;

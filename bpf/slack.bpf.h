@@ -26,7 +26,8 @@ static u64 remaining(const struct task_ctx *tctx)
 /* What a job of this task usually takes. In overload the cheapest tasks stay on time. */
 static u64 job_cost(const struct task_ctx *tctx)
 {
-	return tctx->samples >= COST_SAMPLES ? MIN(tctx->runtime_ns, tctx->burst_ns) : tctx->runtime_ns;
+	return tctx->samples >= COST_SAMPLES ? MIN(tctx->runtime_ns, tctx->burst_ns) :
+					       tctx->runtime_ns;
 }
 
 static s64 slack(const struct task_ctx *tctx, u64 now)

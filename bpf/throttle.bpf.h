@@ -2,9 +2,10 @@
 /*
  * Throttling. A declared task that has used up its budget waits among the inferred jobs until its
  * next period begins, or among the hogs if it has used up that period's budget as well
- * (task_tier()). When its period begins it is replenished: moved back among the declared jobs.
- * Left where it is, it would wait for the bound to find it, whatever its deadline: 87.1 instead of
- * 92.3 % of jobs were on time, with eight tasks at 1.25 of two vCPUs (docs/measurements/scheduler.md).
+ * (task_tier()). When its period begins it is replenished: moved back among the declared jobs. Left
+ * where it is, it would wait for the bound to find it, whatever its deadline. With eight tasks at
+ * 1.25 of two vCPUs, 87.1 % of the jobs were on time that way, and 92.3 % are with replenishment
+ * (one run each, docs/measurements/scheduler.md).
  */
 #ifndef __TEMPONET_THROTTLE_BPF_H
 #define __TEMPONET_THROTTLE_BPF_H
@@ -14,7 +15,7 @@
 #include "state.bpf.h"
 #include "tier.bpf.h"
 
-/* How many steps one dispatch takes at most; each replenishes a task, or turns to the next queue. */
+/* How many steps one dispatch takes. Each replenishes a task, or turns to the next queue. */
 #define REPLENISH_MAX 4
 
 /* When the first throttled task of a lane is to be replenished; 0: none is throttled. */

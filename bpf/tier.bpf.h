@@ -56,7 +56,8 @@ static u32 task_tier(struct task_ctx *tctx, s32 cpu, u64 now)
 		return TN_LATE;
 	if (!overloaded(cpu, tctx->base == TN_DECLARED, now))
 		return tctx->base;
-	/* A task that was given up stays late until it is on time again (release_job(), roll_job()). */
+	/* A task that was given up stays late until it is on time again (release_job(),
+	 * roll_job()). */
 	if (time_before(hopeless_at(tctx), now + remaining(tctx)))
 		tctx->dropped = true;
 	return tctx->dropped ? TN_LATE : tctx->base;
