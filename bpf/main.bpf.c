@@ -2,21 +2,19 @@
 /*
  * scx_temponet: a scheduler for work that has deadlines.
  *
- * What it is. Every wake-up releases a job with a deadline: declared by the
- * program (hint) or the administrator (rule), else estimated from the rhythm
- * that the task showed so far. Jobs run earliest deadline first. A job that can
- * no longer make its deadline steps aside into a late queue, so that one
- * overrun does not make everybody late. Tasks that never sleep have no jobs;
- * they share by weight what the jobs leave.
+ * What it is. Every wake-up releases a job with a deadline: declared by the program (hint) or the
+ * administrator (rule), else estimated from the rhythm that the task showed so far. Jobs run
+ * earliest deadline first. In overload a job that can no longer meet its deadline is given up: it
+ * goes on in a late queue, so that it does not make the others late too. Tasks that never sleep
+ * have no jobs; they share by weight what the jobs leave.
  *
- * What it is good for. Periodic and reactive work with known or steady timing:
- * control loops, audio, video, robotics, and the mixed load around it.
+ * What it is good for. Periodic and reactive work with known or steady timing: control loops,
+ * audio, video, robotics, and the mixed load around it.
  *
- * Where it would disappoint. It knows one notion of time, the wall clock: a job
- * does not run longer on a slow core of a hybrid CPU in our books. Big machines
- * have one queue per last-level cache and tier, which will be contended long
- * before hundreds of CPUs share one. Batch work gets what is left, fairly, but
- * in slices of a few milliseconds and with no eye for throughput.
+ * Where it would disappoint. It knows one notion of time, the wall clock: a job does not run longer
+ * on a slow core of a hybrid CPU in our books. Big machines have one queue per last-level cache and
+ * tier, which will be contended long before hundreds of CPUs share one. Batch work gets what is
+ * left, fairly, but in slices of a few milliseconds and with no eye for throughput.
  *
  * 1. Parameters (params.bpf.h): a task's hint, else the first rule that matches, else an
  *    estimate. The declared ones add up to a load (load.bpf.h), which tells whether there is
@@ -27,7 +25,7 @@
  * 3. Tiers (tier.bpf.h): declared, inferred, late, background, served in this order. The first two
  *    are ordered by deadline, late by cost, background by weighted virtual time (fair.bpf.h,
  *    cgroup.bpf.h). A declared task that exceeds its budget is throttled until its next period
- *    (throttle.bpf.h). Jobs are late only in overload (pressure.bpf.h).
+ *    (throttle.bpf.h). Jobs are moved to the late tier only in overload (pressure.bpf.h).
  * 4. Enqueue (enqueue.bpf.h): onto an idle CPU, else into the queue of the task's tier and lane
  *    (queue.bpf.h). An urgent job then preempts the CPU that runs the least urgent task
  *    (preempt.bpf.h).
@@ -47,8 +45,8 @@
  * 9. CPUs that come and go (placement.bpf.h, requeue.bpf.h), and what a stall report says
  *    (dump.bpf.h). The books are in state.bpf.h, what is shared with userspace in intf.h.
  *
- * Nothing here waits for userspace. With the program stopped the scheduler goes
- * on as it is; with it gone the kernel takes over.
+ * Nothing here waits for userspace. If the program is stopped, the scheduler goes on without it. If
+ * the program ends, the kernel's own scheduler takes over.
  */
 #include <scx/common.bpf.h>
 #include "intf.h"

@@ -66,7 +66,7 @@ struct task_ctx {
 	u64 stuck_job; /* the last job for which possible holders had turns */
 	u64 holder_turn_at; /* stuck_since of the stuck task for which this one had a turn */
 	u64 job; /* number of the current job */
-	u64 emitted_job; /* the last job whose release was reported to the agent */
+	u64 emitted_job; /* the last job that note_release() has seen */
 	bool agent_knows; /* the agent's last record says that the task is declared */
 
 	/* Parameters in force, and the tier they give the task at best. */
