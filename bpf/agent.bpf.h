@@ -2,7 +2,8 @@
 /*
  * The agent as a task: which thread it is, and its privileges. The agent bypasses the queues, or it
  * would wait behind the work that it schedules. It pays for that from a credit of CPU time. It
- * yields to short jobs, because no decision can come in time for them.
+ * yields to short jobs, because no decision can come in time for them. That brought the 99th
+ * percentile of wake-ups in `latency-overload` from 374 to 65 us (docs/measurements/agent.md).
  */
 #ifndef __TEMPONET_AGENT_BPF_H
 #define __TEMPONET_AGENT_BPF_H

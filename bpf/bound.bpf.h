@@ -27,7 +27,7 @@
 static bool queue_due(u32 queue, u64 now, u32 servers)
 {
 	/* A turn of a given-up job is taken from jobs that can be on time, so late queues have
-	 * fewer. */
+	 * fewer. docs/measurements/agent.md has the runs with one and with four a second. */
 	u64 every = queue % TN_NR_TIERS == TN_LATE ? TN_SERVE_LATE_EVERY : TN_SERVE_EVERY;
 	u64 nr = queue_len(queue), waited;
 
@@ -115,8 +115,8 @@ static bool holder_due(const struct cpu_ctx *cpuc, u64 now)
 
 /*
  * Takes a task that may hold up a stuck one: a kernel thread, or a thread of the same process.
- * Kernel threads have turns as often as they want, because their work is short. A thread of the
- * process may as well be a hog, so each has one turn. Either kind comes first every other time,
+ * Kernel threads have turns as often as they want, because their work is mostly short. A thread of
+ * the process may as well be a hog, so each has one turn. Either kind comes first every other time,
  * because some kernel threads are hogs too.
  */
 static bool take_holder(s32 cpu, u32 dom, u64 now)

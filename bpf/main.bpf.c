@@ -216,7 +216,7 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 	if (!tctx)
 		return;
 	if (cpuc->preempt_pending) {
-		/* The preemption is decided in dispatch(). */
+		/* dispatch() decides on the preemption, so the tick asks nothing more. */
 		end_slice(p, TN_RESCHED_PENDING);
 		return;
 	}

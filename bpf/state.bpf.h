@@ -35,7 +35,7 @@ const volatile u32 give_up = 1;
 const volatile u32 nr_rules;
 const volatile struct temponet_rule rules[TN_MAX_RULES];
 
-/* Wake-up state of a task. Its next enqueue releases a job unless it is AWAKE. */
+/* Wake-up state of a task. Unless it is AWAKE, its next enqueue may release a job. */
 enum {
 	AWAKE,
 	ASLEEP,
@@ -43,7 +43,8 @@ enum {
 	NEWBORN,
 };
 
-/* Job lengths that must have been seen before their mean replaces a declared or default one. */
+/* Job lengths that must have been seen before their mean replaces a declared or default one.
+ * docs/measurements/agent.md has the runs with two and with four. */
 #define COST_SAMPLES 2
 /* Wake-ups that must have been seen before a rhythm can be steady, and before the agent is given
  * the mean and deviation of job lengths. */
