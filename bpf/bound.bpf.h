@@ -56,7 +56,7 @@ static bool take_due(u32 queue, s32 cpu, u64 now, u32 servers)
  * Searches the queues of one other domain for a task that has waited for half of the bound. The
  * CPUs there may be offline, or busy with more urgent tasks, while this CPU may run it too.
  */
-static bool patrol_other_domain(s32 cpu, u32 dom, u64 now)
+__weak int patrol_other_domain(s32 cpu, u32 dom, u64 now)
 {
 	u32 other = (dom + 1 + cpu_ctx(cpu)->patrol_dom++ % (nr_doms - 1)) % nr_doms;
 	u32 tier;
@@ -79,7 +79,7 @@ static bool patrol_other_domain(s32 cpu, u32 dom, u64 now)
  * more urgent tasks while others serve the queue, or the agent may pass it over. So each CPU
  * searches its queues for such tasks now and then, whenever the queues were last served.
  */
-static bool patrol(s32 cpu, u32 dom, u64 now)
+__weak int patrol(s32 cpu, u32 dom, u64 now)
 {
 	struct cpu_ctx *cpuc = cpu_ctx(cpu);
 	int i;

@@ -401,7 +401,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(temponet_init)
 	int err;
 
 	bpf_for(i, 0, nr_doms) {
-		err = create_queues(i);
+		err = create_queues(i) ?: create_dom_mask(i);
 		if (err)
 			return err;
 	}
@@ -414,6 +414,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(temponet_init)
 		cpu_known[bounded(cpu_order[i], TN_MAX_CPUS)] = true;
 		cpu_online[bounded(cpu_order[i], TN_MAX_CPUS)] = true;
 		dom_online[dom_of(cpu_order[i])]++;
+		mark_in_dom(cpu_order[i], true);
 	}
 	return 0;
 }

@@ -19,21 +19,67 @@
 /* CPUs that were online at load. The cache of any other CPU is not known. */
 static bool cpu_known[TN_MAX_CPUS];
 
+/*
+ * The online CPUs of each domain as a mask. A loop over them for each task of a queue would cost
+ * the verifier three times what all else in dispatch() does.
+ */
+struct dom_cpus {
+	struct bpf_cpumask __kptr *online;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, TN_MAX_DOMS);
+	__type(key, u32);
+	__type(value, struct dom_cpus);
+} dom_masks SEC(".maps");
+
+static int create_dom_mask(u32 dom)
+{
+	struct dom_cpus *cpus = bpf_map_lookup_elem(&dom_masks, &dom);
+	struct bpf_cpumask *mask;
+
+	if (!cpus)
+		return -ENOENT;
+	mask = bpf_cpumask_create();
+	if (!mask)
+		return -ENOMEM;
+	mask = bpf_kptr_xchg(&cpus->online, mask);
+	if (mask)
+		bpf_cpumask_release(mask);
+	return 0;
+}
+
+static void mark_in_dom(s32 cpu, bool online)
+{
+	u32 dom = dom_of(cpu);
+	struct dom_cpus *cpus = bpf_map_lookup_elem(&dom_masks, &dom);
+	struct bpf_cpumask *mask;
+
+	if (!cpus)
+		return;
+	bpf_rcu_read_lock();
+	mask = cpus->online;
+	if (mask && online)
+		bpf_cpumask_set_cpu(cpu, mask);
+	else if (mask)
+		bpf_cpumask_clear_cpu(cpu, mask);
+	bpf_rcu_read_unlock();
+}
+
 /* Does an online CPU that @p may use serve the lane? */
 static bool lane_serves(u32 lane_id, const struct task_struct *p)
 {
-	u32 start, i;
+	struct dom_cpus *cpus;
+	struct bpf_cpumask *mask;
 
 	if (lane_id >= TN_MAX_DOMS)
 		return may_use(p, lane_id - TN_MAX_DOMS);
-	start = dom_start[bounded(lane_id, TN_MAX_DOMS)];
-	bpf_for(i, 0, dom_len[bounded(lane_id, TN_MAX_DOMS)]) {
-		if (start + i >= TN_MAX_CPUS)
-			break;
-		if (may_use(p, cpu_order[bounded(start + i, TN_MAX_CPUS)]))
-			return true;
-	}
-	return false;
+	cpus = bpf_map_lookup_elem(&dom_masks, &lane_id);
+	if (!cpus)
+		return true;
+	mask = cpus->online;
+	return !mask || bpf_cpumask_intersects(cast_mask(mask), p->cpus_ptr);
 }
 
 /*
@@ -77,14 +123,18 @@ __weak int evacuate(u32 queue, s32 cpu, u64 now)
  */
 __weak int check_placement(u32 queue, s32 cpu, u64 now)
 {
-	u32 lane_id = queue / TN_NR_TIERS, scanned = 0, to;
+	u32 lane_id = queue / TN_NR_TIERS, to;
+	/* In memory that the verifier does not follow, or it would go through the loop for each
+	 * value. */
+	u32 *scanned = &cpu_ctx(cpu)->scanned;
 	struct task_struct *p;
 	struct task_ctx *tctx;
 
+	*scanned = 0;
 	bpf_for_each(scx_dsq, p, queue, 0) {
 		s32 home;
 
-		if (++scanned > PLACEMENT_SCAN)
+		if (++*scanned > PLACEMENT_SCAN)
 			break;
 		if (bpf_cpumask_test_cpu(cpu, p->cpus_ptr) || lane_serves(lane_id, p))
 			continue;
@@ -117,7 +167,7 @@ static struct watched watched[NR_LANES * TN_NR_TIERS];
  * does and no task has come or gone for DRIFT_AFTER, it is wrong, and is corrected. A count that is
  * too large costs looks at an empty queue. One that is too small would hide waiting tasks.
  */
-static void check_count(u32 queue, u64 now)
+__weak int check_count(u32 queue, u64 now)
 {
 	struct watched *seen = &watched[bounded(queue, NR_LANES * TN_NR_TIERS)];
 	u64 count = *queue_count(queue);
@@ -126,17 +176,18 @@ static void check_count(u32 queue, u64 now)
 	if (there < 0 || (u32)count == (u32)there || count != seen->count) {
 		seen->count = count;
 		seen->since = now;
-		return;
+		return 0;
 	}
 	if (since(now, seen->since) < DRIFT_AFTER)
-		return;
+		return 0;
 	if (__sync_val_compare_and_swap(queue_count(queue), count,
 					(count & ~(CAME_ONE - 1)) | (u32)there) == count)
 		this_stats()->drifted++;
+	return 0;
 }
 
 /* Checks all queues that @cpu serves. Called from dispatch() only, where tasks may be moved. */
-static void check_lanes(s32 cpu, u32 dom, u64 now)
+__weak int check_lanes(s32 cpu, u32 dom, u64 now)
 {
 	u32 tier;
 
@@ -145,6 +196,7 @@ static void check_lanes(s32 cpu, u32 dom, u64 now)
 		check_count(queue_id(dom, tier), now);
 		check_count(queue_id(cpu_lane(cpu), tier), now);
 	}
+	return 0;
 }
 
 static void note_online(s32 cpu)
@@ -154,6 +206,7 @@ static void note_online(s32 cpu)
 	if (is_online(cpu))
 		return;
 	cpu_online[bounded(cpu, TN_MAX_CPUS)] = true;
+	mark_in_dom(cpu, true);
 	if (!__sync_fetch_and_add(&dom_online[dom], 1))
 		__sync_fetch_and_sub(&nr_dead_doms, 1);
 	__sync_fetch_and_add(&hotplugs, 1);
@@ -181,6 +234,7 @@ void BPF_STRUCT_OPS(temponet_cpu_offline, s32 cpu)
 	if (!is_online(cpu))
 		return;
 	cpu_online[bounded(cpu, TN_MAX_CPUS)] = false;
+	mark_in_dom(cpu, false);
 	cpu_ctx(cpu)->urgency = URGENCY_NEVER;
 	if (__sync_fetch_and_sub(&dom_online[dom], 1) == 1)
 		__sync_fetch_and_add(&nr_dead_doms, 1);

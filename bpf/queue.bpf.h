@@ -88,22 +88,15 @@ static u64 *queue_count(u32 queue)
 /* One more task that came, in the upper half of the word. */
 #define CAME_ONE (1ULL << 32)
 
-/* A count below zero is wrong. It reads as 1, because a task may wait all the same. */
-static u32 count_of(u64 word)
-{
-	s32 nr = (u32)word;
-
-	return nr < 0 ? 1 : nr;
-}
-
+/* A count below zero is wrong. It reads as a large one, so it hides no task (check_count()). */
 static u32 queue_len(u32 queue)
 {
-	return count_of(*queue_count(queue));
+	return *queue_count(queue);
 }
 
 static u32 lane_len(const struct lane *lane, u32 tier)
 {
-	return count_of(lane->nr[tier]);
+	return lane->nr[tier];
 }
 
 /* The jobs that wait in a lane: all but hogs. */

@@ -186,6 +186,7 @@ struct cpu_ctx {
 	u64 patrol_at; /* when to search for single tasks that were passed over */
 	u32 patrol_next; /* the queue at which that search begins */
 	u32 patrol_dom; /* the other domain that it includes */
+	u32 scanned; /* tasks that check_placement() has looked at */
 
 	u64 followed; /* made_at of the agent's decision that was used last */
 	u64 trust_until; /* the running task may stay out of deadline order until then */

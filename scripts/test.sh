@@ -32,12 +32,16 @@ step "ONNX files"
 scripts/check-onnx.sh
 step "cargo build --release"
 cargo build --locked --release
+step "the reference of options and statistics"
+scripts/cli-reference.sh --check
 step "the page of replay in a browser"
 scripts/check-report.sh
 step "the scheduler on the oldest and the newest kernel"
 # What depends little on the kernel is tried on one of them, with one of the backends.
-tests/vm/run.sh --kernel "${KERNELS[0]}" --without replay --without recovery --without agent_swap
-tests/vm/run.sh --kernel "${KERNELS[-1]}" --ort --without agent_mirror --without starvation
+tests/vm/run.sh --kernel "${KERNELS[0]}" --without replay --without recovery --without agent_swap \
+    --without agent_namespace --without dump
+tests/vm/run.sh --kernel "${KERNELS[-1]}" --ort --without agent_mirror --without starvation \
+    --without yield --without hotplug
 step "and, in short, on those in between"
 between=()
 for kernel in "${KERNELS[@]:1:${#KERNELS[@]}-2}"; do between+=(--kernel "$kernel"); done

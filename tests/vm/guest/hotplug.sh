@@ -30,7 +30,7 @@ everybody_runs() {
     sleep 5
     for pid in "${all[@]}"; do assert_ge "$(cpu_time "$pid")" $((had[$pid] + 1000)) "CPU time (ns) of hog $pid 5 s after $1"; done
 }
-for round in 1 2 3; do
+for round in 1 2; do
     timeout 60 bash -c "echo 0 >$switch" || fail "CPU $last did not go offline in 60 s (round $round)"
     everybody_runs "CPU $last went"
     timeout 60 bash -c "echo 1 >$switch" || fail "CPU $last did not come back in 60 s (round $round)"
