@@ -22,6 +22,7 @@ for ((i = 0; i <= last; i++)); do
     bash -c "$spin" &
     all+=($!)
 done
+daemon_heard() { grep -c "CPU $last $1" "$SCHEDULER_LOG" || true; }
 cpu_time() { cut -d' ' -f1 "/proc/$1/schedstat"; }
 everybody_runs() {
     local -A had=()
@@ -33,10 +34,12 @@ everybody_runs() {
 for round in 1 2; do
     timeout 60 bash -c "echo 0 >$switch" || fail "CPU $last did not go offline in 60 s (round $round)"
     everybody_runs "CPU $last went"
+    assert_eq "$(daemon_heard "went offline")" "$round" "times that the daemon heard of CPU $last going"
     timeout 60 bash -c "echo 1 >$switch" || fail "CPU $last did not come back in 60 s (round $round)"
     # It is used again: the kernel set its hogs free, so bind them anew.
     for pid in "${all[@]:0:3}"; do taskset -p -c "$last" "$pid" >/dev/null; done
     everybody_runs "CPU $last came"
+    assert_eq "$(daemon_heard "came online")" "$round" "times that the daemon heard of CPU $last coming"
 done
 assert_eq "$(cat $SCX/enable_seq)" "$loads" "schedulers loaded"
 assert_match "$(scx_temponet hint --show --pid $sleeper)" '5 ?ms' "the declaration after CPU $last went and came"
