@@ -15,6 +15,7 @@
 #include "placement.bpf.h"
 #include "pressure.bpf.h"
 #include "queue.bpf.h"
+#include "quota.bpf.h"
 #include "serve.bpf.h"
 #include "shed.bpf.h"
 #include "state.bpf.h"
@@ -52,6 +53,16 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 		if (replenish_due(cpu_lane(cpu), now))
 			replenish(cpu_lane(cpu), cpu, now);
 	}
+	if (unpark_at) {
+		now = now ?: scx_bpf_now();
+		if (unpark_due(now))
+			unpark(cpu, now);
+	}
+	if (cpu_ctx(cpu)->lend_pid) {
+		now = now ?: scx_bpf_now();
+		move_queued(cpu_ctx(cpu)->lend_queue, TN_DECLARED, cpu_ctx(cpu)->lend_pid, now);
+		cpu_ctx(cpu)->lend_pid = 0;
+	}
 	declared = lane_len(shared, TN_DECLARED) | lane_len(own, TN_DECLARED);
 	inferred = lane_len(shared, TN_INFERRED) | lane_len(own, TN_INFERRED);
 	late = lane_len(shared, TN_LATE) | lane_len(own, TN_LATE);
@@ -62,7 +73,11 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 			now = scx_bpf_now();
 			job = tctx->job;
 			account(prev, tctx);
-			prev_urg = task_urgency(tctx, cpu, now);
+			/* enqueue() parks it: the kernel calls that even for the last task. */
+			if (must_park(prev, tctx, now))
+				tctx = NULL;
+			else
+				prev_urg = task_urgency(tctx, cpu, now);
 		}
 	}
 
@@ -135,7 +150,10 @@ void BPF_STRUCT_OPS(temponet_dispatch, s32 cpu, struct task_struct *prev)
 			shared->served_at[bounded(tier, TN_NR_TIERS)] = now;
 			own->served_at[bounded(tier, TN_NR_TIERS)] = now;
 		}
-		scx_bpf_task_set_slice(prev, tier == TN_BACKGROUND ? hog_slice(cpu) :
+		/* It is its turn once more. */
+		if (tier == TN_BACKGROUND)
+			advance_clocks(tctx->group, tctx->vtime);
+		scx_bpf_task_set_slice(prev, tier == TN_BACKGROUND ? hog_slice(tctx, cpu) :
 								     tier_slice(tier));
 		if (job != tctx->job && concerns_agent(tctx))
 			emit_change(prev, tctx, cpu, TN_REC_RUNNABLE | TN_REC_RUNNING, now);

@@ -8,12 +8,12 @@
 
 #include "agent.bpf.h"
 #include "throttle.bpf.h"
-#include "cgroup.bpf.h"
 #include "fair.bpf.h"
 #include "job.bpf.h"
 #include "params.bpf.h"
 #include "preempt.bpf.h"
 #include "queue.bpf.h"
+#include "quota.bpf.h"
 #include "state.bpf.h"
 #include "records.bpf.h"
 #include "tier.bpf.h"
@@ -47,10 +47,12 @@ static __always_inline s32 queue_task(struct task_struct *p, struct task_ctx *tc
 		demote(tctx);
 		tier = tctx->run_tier = TN_BACKGROUND;
 	}
-	if (tier == TN_BACKGROUND) {
-		weigh_hog(p, tctx);
-		place_hog(tctx);
-	}
+	note_tier(p, tctx, cpu, tier);
+	/* Beside hogs a job is late because of its share, not because others came first. It has
+	 * no claim to be served before those that are within theirs. */
+	if (tier == TN_INFERRED && tctx->base == TN_INFERRED && !on_grid(tctx) &&
+	    time_before(tctx->deadline_at, now) && others_hog(tctx, cpu))
+		tctx->deadline_at = now + tctx->rel_deadline_ns;
 	urg = urgency(tier, tier_key(tctx, tier, now));
 	victim = find_victim(p, cpu, tier, urg, sync, now);
 	if (victim >= 0) {
@@ -120,6 +122,9 @@ s32 BPF_STRUCT_OPS(temponet_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 	if (tctx->sleep != AWAKE)
 		wake_job(p, tctx, now);
 	tctx->run_tier = task_tier(tctx, prev_cpu, now);
+	/* enqueue() parks it. */
+	if (must_park(p, tctx, now))
+		return prev_cpu;
 
 	/* A declared job does not wait for the waker's CPU: the waker said that it is about to
 	 * sleep, but may not do so in time. */
@@ -151,7 +156,7 @@ void BPF_STRUCT_OPS(temponet_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tctx = task_ctx(p);
 	s32 cpu = scx_bpf_task_cpu(p), idle;
-	u64 now;
+	u64 now, until;
 
 	if (!tctx) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, TN_SLICE_BACKGROUND, enq_flags);
@@ -177,6 +182,13 @@ void BPF_STRUCT_OPS(temponet_enqueue, struct task_struct *p, u64 enq_flags)
 
 		this_stats()->dispatches[TN_SRC_KTHREAD]++;
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, TN_SLICE_BACKGROUND, enq_flags | how);
+		return;
+	}
+
+	leave_park(tctx, now);
+	until = must_park(p, tctx, now);
+	if (until) {
+		park(p, tctx, until, enq_flags, now);
 		return;
 	}
 

@@ -84,6 +84,9 @@ enum temponet_times {
 	 * TN_STUCK_FOR at most. Where a search found none, the next is TN_HOLDER_EVERY later. */
 	TN_STUCK_FOR = 500 * TN_MSEC,
 	TN_HOLDER_EVERY = 10 * TN_MSEC,
+	/* A task of a cgroup whose cpu.max is used up is kept waiting for this long at most
+	 * before it is looked at again (quota.bpf.h). */
+	TN_PARK_MAX = 2000 * TN_MSEC,
 	/* A hog of whatever weight comes to the front of its queue within this. */
 	TN_AGING = 1000 * TN_MSEC,
 
@@ -184,7 +187,8 @@ enum temponet_resched {
 	TN_RESCHED_REPLENISHED = 5, /* a throttled task's next period began */
 	TN_RESCHED_AGENT = 6, /* the agent yields to a short job, or returns after one */
 	TN_RESCHED_LOCAL = 7, /* a task waits in the CPU's local DSQ */
-	TN_NR_RESCHEDS = 8,
+	TN_RESCHED_QUOTA = 8, /* the cpu.max of a cgroup is used up */
+	TN_NR_RESCHEDS = 16, /* a power of two for bounded() */
 };
 
 /* Counters per CPU and class. Userspace adds them up. They never decrease. */
@@ -212,6 +216,10 @@ struct temponet_cpu_stats {
 	u64 demotions; /* inferred jobs that outran their estimate */
 	u64 hints_invalid;
 	u64 misplaced; /* tasks moved from a lane that no CPU of theirs serves */
+	u64 parked; /* times that a task waited because its cgroup's cpu.max was used up */
+	u64 parked_ns;
+	u64 lent; /* deadlines lent to the holder of a lock */
+	u64 perf_requests; /* changes of the clock frequency asked for */
 	u64 drifted; /* wrong counts of waiting tasks that were corrected */
 	u64 resched[TN_NR_RESCHEDS]; /* why ticks ended a slice */
 

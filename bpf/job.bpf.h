@@ -10,11 +10,14 @@
 #include "agent.bpf.h"
 #include "budget.bpf.h"
 #include "fair.bpf.h"
+#include "lend.bpf.h"
 #include "params.bpf.h"
 #include "pressure.bpf.h"
+#include "quota.bpf.h"
 #include "slack.bpf.h"
 #include "state.bpf.h"
 #include "stuck.bpf.h"
+#include "work.bpf.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -165,6 +168,7 @@ static void wake_job(struct task_struct *p, struct task_ctx *tctx, u64 now)
 
 	tctx->sleep = AWAKE;
 	note_unstuck(tctx);
+	end_loan(tctx);
 	if (goes_on)
 		return;
 	if (stuck)
@@ -183,21 +187,15 @@ static void wake_job(struct task_struct *p, struct task_ctx *tctx, u64 now)
 	complete_job(p, tctx, tctx->slept_at);
 	settle_leeway(tctx, now);
 	learn(tctx, now);
+	update_grid(tctx, now);
 	refresh_params(p, tctx, now);
 	release_job(tctx, now);
 }
 
-/*
- * Makes an inferred task a hog until its next job. The current job counts as neither met nor
- * missed. The task's virtual time begins one slice after the clock. Otherwise a stream of new hogs
- * would go before those that wait, and the clock would stand still.
- */
+/* Makes an inferred task a hog until its next job. The current job counts as neither met nor
+ * missed. */
 static void demote(struct task_ctx *tctx)
 {
-	u64 begin = vclock + TN_SLICE_BACKGROUND;
-
-	if (time_before(tctx->vtime, begin))
-		tctx->vtime = begin;
 	tctx->demoted = true;
 	tctx->open = false;
 	this_stats()->demotions++;
@@ -252,17 +250,26 @@ static void account(struct task_struct *p, struct task_ctx *tctx)
 	u64 total = p->se.sum_exec_runtime, ran = total - tctx->accounted_ns;
 
 	tctx->accounted_ns = total;
-	tctx->exec_ns += ran;
+	tctx->exec_ns += tctx->base == TN_DECLARED ? work_done(tctx->cpu, ran) : ran;
+	charge_loan(tctx, ran);
 	tctx->burst_exec_ns += ran;
 	tctx->awake_ns += ran;
 	tctx->turn_left -= MIN(ran, tctx->turn_left);
 	class_stats(tctx->run_tier)->run_ns += ran;
+	if (tctx->audition_left) {
+		tctx->audition_left -= MIN(ran, tctx->audition_left);
+		if (!tctx->audition_left)
+			tctx->turn_left = 0;
+	}
 	/* The agent pays only for what it runs past the queues. If it paid for all, it might never
 	 * have credit again. */
 	if (tctx->bypass_queue)
 		charge_agent(ran);
-	if (tctx->run_tier == TN_BACKGROUND)
-		tctx->vtime += ran * (100 * 1024) / (tctx->hog_weight ?: 100 * 1024);
+	if (tctx->group != GROUP_ROOT)
+		charge_quotas(tctx->group, ran, scx_bpf_now());
+	/* Declared jobs come before all shares. */
+	if (tctx->base != TN_DECLARED || tctx->run_tier == TN_BACKGROUND)
+		charge_shares(p, tctx, tctx->cpu, ran);
 	settle_budget(p, tctx);
 }
 

@@ -11,20 +11,20 @@
  * What it is good for. Periodic and reactive work with known or steady timing: control loops,
  * audio, video, robotics, and the mixed load around it.
  *
- * Where it would disappoint. It knows one notion of time, the wall clock: a job does not run longer
- * on a slow core of a hybrid CPU in our books. Big machines have one queue per last-level cache and
- * tier, which will be contended long before hundreds of CPUs share one. Batch work gets what is
- * left, fairly, but in slices of a few milliseconds and with no eye for throughput.
+ * Where it would disappoint. Big machines have one queue per last-level cache and tier, which will
+ * be contended long before hundreds of CPUs share one. Batch work gets what is left, fairly, but in
+ * slices of a few milliseconds and with no eye for throughput.
  *
  * 1. Parameters (params.bpf.h): a task's hint, else the first rule that matches, else an
  *    estimate. The declared ones add up to a load (load.bpf.h), which tells whether there is
  *    anything to decide at all.
  * 2. Jobs (job.bpf.h). A wake-up releases a job, going to sleep completes it, and the CBS wake-up
- *    rule tells a continued job from a new one. Each job has a budget (budget.bpf.h) and a slack
- *    (slack.bpf.h).
+ *    rule tells a continued job from a new one. Each job has a budget (budget.bpf.h), in units of
+ *    work (work.bpf.h), and a slack (slack.bpf.h).
  * 3. Tiers (tier.bpf.h): declared, inferred, late, background, served in this order. The first two
- *    are ordered by deadline, late by cost, background by weighted virtual time (fair.bpf.h,
- *    cgroup.bpf.h). A declared task that exceeds its budget is throttled until its next period
+ *    are ordered by deadline, late by cost, background by when a task's share allows its next turn
+ *    (fair.bpf.h, group.bpf.h, lineage.bpf.h). Undeclared work with a rhythm keeps it
+ *    (rhythm.bpf.h). A declared task that exceeds its budget is throttled until its next period
  *    (throttle.bpf.h). Jobs are moved to the late tier only in overload (pressure.bpf.h).
  * 4. Enqueue (enqueue.bpf.h): onto an idle CPU, else into the queue of the task's tier and lane
  *    (queue.bpf.h). An urgent job then preempts the CPU that runs the least urgent task
@@ -40,8 +40,8 @@
  *    a task runs. Its own thread bypasses the queues within a budget (agent.bpf.h).
  * 8. The bound (bound.bpf.h, take.bpf.h). Every queue and every task in it has a turn in time,
  *    whatever stands above it: nothing starves, and the kernel's watchdog has nothing to find.
- *    Tasks that hold up a declared task (stuck.bpf.h) or the whole kernel (rcu.bpf.h) have theirs
- *    sooner.
+ *    Tasks that hold up a declared task (stuck.bpf.h, lend.bpf.h) or the whole kernel (rcu.bpf.h)
+ *    have theirs sooner. cpu.max holds for all (quota.bpf.h).
  * 9. CPUs that come and go (placement.bpf.h, requeue.bpf.h), and what a stall report says
  *    (dump.bpf.h). The books are in state.bpf.h, what is shared with userspace in intf.h.
  *
@@ -59,25 +59,29 @@ UEI_DEFINE(uei);
 #include "throttle.bpf.h"
 #include "board.bpf.h"
 #include "bound.bpf.h"
-#include "cgroup.bpf.h"
 #include "dispatch.bpf.h"
 #include "dump.bpf.h"
 #include "enqueue.bpf.h"
 #include "fair.bpf.h"
+#include "lend.bpf.h"
 #include "follow.bpf.h"
+#include "group.bpf.h"
 #include "job.bpf.h"
+#include "lineage.bpf.h"
 #include "load.bpf.h"
 #include "params.bpf.h"
 #include "placement.bpf.h"
 #include "preempt.bpf.h"
 #include "pressure.bpf.h"
 #include "queue.bpf.h"
+#include "quota.bpf.h"
 #include "rcu.bpf.h"
 #include "slack.bpf.h"
 #include "state.bpf.h"
 #include "stuck.bpf.h"
 #include "records.bpf.h"
 #include "tier.bpf.h"
+#include "work.bpf.h"
 
 /* What @cpu runs, for the monitor. Only userspace reads it. */
 static void publish_view(s32 cpu, const struct task_struct *p, const struct task_ctx *tctx)
@@ -130,11 +134,13 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 			/* A task taken from the middle of the queue may be far ahead of the others
 			 * in virtual time, so it does not move the clock. */
 			if (cpuc->bound_turn != TURN_SINGLE && tctx->reader != READER_WAITS)
-				advance_vclock(tctx->vtime, now);
+				advance_clocks(tctx->group, tctx->vtime);
 			/* Only a task that has waited is granted a turn: one placed on an idle CPU
 			 * has no waiting time to keep when it is cut short. */
 			grant_turn(tctx);
-			scx_bpf_task_set_slice(p, hog_slice(cpu));
+			if (cpuc->bound_turn == TURN_NONE)
+				begin_audition(p, tctx, cpu, now);
+			scx_bpf_task_set_slice(p, hog_slice(tctx, cpu));
 		}
 	} else if (tctx->placed && !is_cpu_kthread(p) &&
 		   outranked_by_declared(cpu, dom_of(cpu), cpuc->urgency)) {
@@ -145,6 +151,9 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	}
 	tctx->placed = false;
+	/* The quota was used up while the task waited: it gives the CPU back (quota.bpf.h). */
+	if (must_park(p, tctx, now))
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	if (tctx->reader == READER_WAITS)
 		tctx->reader = READER_RUNS;
 	if (concerns_agent(tctx))
@@ -162,7 +171,7 @@ static void refresh_running(struct task_struct *p, struct task_ctx *tctx, u64 no
 {
 	bool declared = tctx->base == TN_DECLARED;
 
-	if (since(now, tctx->params_at) < TN_PARAMS_REFRESH_RUNNING)
+	if (hints_seen(tctx) && since(now, tctx->params_at) < TN_PARAMS_REFRESH_RUNNING)
 		return;
 	if (!refresh_declared(p, tctx, now) && declared)
 		infer(p, tctx);
@@ -187,7 +196,7 @@ static enum temponet_resched why_resched(const struct task_ctx *tctx, s32 cpu, u
 		return TN_RESCHED_URGENT;
 	if (!begun && bound_due(cpu, dom, now))
 		return TN_RESCHED_BOUND;
-	if (replenish_due(dom, now) || replenish_due(cpu_lane(cpu), now))
+	if (replenish_due(dom, now) || replenish_due(cpu_lane(cpu), now) || unpark_due(now))
 		return TN_RESCHED_REPLENISHED;
 	if (yielded_due(cpu, dom, cpuc->runs_short_job, now))
 		return TN_RESCHED_AGENT;
@@ -242,8 +251,7 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 			end_slice(p, TN_RESCHED_AGENT);
 		return;
 	}
-	if (tier == TN_BACKGROUND)
-		weigh_hog(p, tctx);
+	note_tier(p, tctx, cpu, tier);
 	if (tier == TN_LATE) {
 		note_late_run(dom, now);
 		note_late_run(cpu_lane(cpu), now);
@@ -251,8 +259,13 @@ void BPF_STRUCT_OPS(temponet_tick, struct task_struct *p)
 	cpuc->urgency = urgency(tier, tier_key(tctx, tier, now));
 	if (turn)
 		cpuc->urgency = MIN(cpuc->urgency, URGENCY_TURN);
-	why = deadline != tctx->deadline_at ? TN_RESCHED_BUDGET :
-					      why_resched(tctx, cpu, tier, turn, now);
+	if (must_park(p, tctx, now))
+		why = TN_RESCHED_QUOTA;
+	else
+		why = deadline != tctx->deadline_at ? TN_RESCHED_BUDGET :
+						      why_resched(tctx, cpu, tier, turn, now);
+	note_use(cpu, true, now);
+	ask_clock(cpu, tier == TN_DECLARED && little_slack(tctx, now));
 	if (why)
 		end_slice(p, why);
 	else
@@ -278,13 +291,16 @@ void BPF_STRUCT_OPS(temponet_stopping, struct task_struct *p, bool runnable)
 			emit_change(p, tctx, tctx->cpu, TN_REC_RUNNABLE, scx_bpf_now());
 		return;
 	}
-	unweigh_hog(p, tctx);
+	leave_shares(tctx);
+	end_audition(tctx);
 	tctx->turn_left = 0;
 	tctx->awake_ns = 0;
 	/* The job is done, unless the next wake-up continues it (wake_job()). */
 	tctx->slept_at = scx_bpf_now();
 	tctx->sleep = ASLEEP;
 	note_stuck(p, tctx, tctx->slept_at);
+	if (tctx->base == TN_DECLARED && tctx->open && remaining(tctx))
+		lend_deadline(p, tctx->cpu);
 	if (!tctx->stuck)
 		note_end(tctx, tctx->slept_at);
 	emit_end(p, tctx, tctx->slept_at);
@@ -320,8 +336,12 @@ void BPF_STRUCT_OPS(temponet_update_idle, s32 cpu, bool idle)
 
 	note_drained(dom);
 	note_drained(cpu_lane(cpu));
-	if (!idle)
+	if (!idle) {
+		note_use(cpu, false, scx_bpf_now());
+		ask_clock(cpu, false);
 		return;
+	}
+	note_use(cpu, true, scx_bpf_now());
 	cpuc->urgency = URGENCY_IDLE;
 	cpuc->runs_short_job = false;
 	cpu_views[bounded(cpu, TN_MAX_CPUS)].pid = 0;
@@ -357,7 +377,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(temponet_init_task, struct task_struct *p,
 		return -ENOMEM;
 	tctx->sleep = NEWBORN;
 	tctx->base = TN_INFERRED;
-	tctx->vtime = vclock;
+	begin_share(p, tctx, args);
 	tctx->pid = p->pid;
 	tctx->tie = p->pid & 1023;
 	tctx->rcu = is_rcu(p);
@@ -382,7 +402,10 @@ void BPF_STRUCT_OPS(temponet_disable, struct task_struct *p)
 	if (!tctx)
 		return;
 	leave_queue(tctx);
-	unweigh_hog(p, tctx);
+	leave_park(tctx, scx_bpf_now());
+	leave_shares(tctx);
+	end_audition(tctx);
+	leave_grid(tctx);
 	claim_load(p, tctx, false);
 	tctx->params_at = 0;
 	note_agent_left(p);
@@ -400,6 +423,9 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(temponet_init)
 	u32 i;
 	int err;
 
+	err = create_park();
+	if (err)
+		return err;
 	bpf_for(i, 0, nr_doms) {
 		err = create_queues(i) ?: create_dom_mask(i);
 		if (err)
@@ -414,6 +440,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(temponet_init)
 		cpu_known[bounded(cpu_order[i], TN_MAX_CPUS)] = true;
 		cpu_online[bounded(cpu_order[i], TN_MAX_CPUS)] = true;
 		dom_online[dom_of(cpu_order[i])]++;
+		note_capacity(++nr_online);
 		mark_in_dom(cpu_order[i], true);
 	}
 	return 0;
@@ -441,6 +468,7 @@ SCX_OPS_DEFINE(temponet_ops,
 	       .dump_cpu		= (void *)temponet_dump_cpu,
 	       .dump_task		= (void *)temponet_dump_task,
 	       .cgroup_init		= (void *)temponet_cgroup_init,
+	       .cgroup_exit		= (void *)temponet_cgroup_exit,
 	       .cgroup_set_weight	= (void *)temponet_cgroup_set_weight,
 	       .cgroup_move		= (void *)temponet_cgroup_move,
 	       .init_task		= (void *)temponet_init_task,

@@ -8,7 +8,9 @@
 #define __TEMPONET_PARAMS_BPF_H
 
 #include "load.bpf.h"
+#include "rhythm.bpf.h"
 #include "state.bpf.h"
+#include "work.bpf.h"
 
 /* Estimates. The sizes of these constants are choices; none of them has a measurement on record. */
 
@@ -27,9 +29,8 @@
 /* An estimated budget is the mean plus this many mean deviations, and no less than the minimum. */
 #define BUDGET_DEVS 4
 #define BUDGET_MIN (1 * TN_MSEC)
-/* A task that needs more than 3/5 of a CPU at nice 0 is a hog, even if it sleeps now and then. */
-#define HOG_SHARE_NUM 3
-#define HOG_SHARE_DEN 5
+/* The estimated deadline is no later than this many times the usual burst after the release. */
+#define LATENCY_BURSTS 32
 /* p->scx.weight at nice 0. */
 #define NICE_0_WEIGHT 100
 /* How many levels of cgroups below the root a rule is compared with. */
@@ -43,6 +44,28 @@ struct {
 	__type(key, int);
 	__type(value, struct temponet_hint);
 } task_hints SEC(".maps");
+
+/* Counts the hints that were set and cleared. Userspace adds one after each. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u32);
+} hint_changes SEC(".maps");
+
+/* Has no hint been set or cleared since the task's was looked up? */
+static bool hints_seen(struct task_ctx *tctx)
+{
+	u32 key = 0, *changes = bpf_map_lookup_elem(&hint_changes, &key), now;
+
+	if (!changes)
+		return true;
+	now = *changes;
+	if (now == tctx->hint_changes)
+		return true;
+	tctx->hint_changes = now;
+	return false;
+}
 
 static bool hint_valid(const struct temponet_hint *hint)
 {
@@ -59,11 +82,12 @@ static void declare(const struct task_struct *p, struct task_ctx *tctx,
 		    const struct temponet_hint *hint)
 {
 	/* What the task did before this declaration says nothing about its jobs under it. */
-	if (tctx->base != TN_DECLARED || tctx->runtime_ns != hint->runtime_ns ||
+	if (tctx->base != TN_DECLARED || tctx->declared_ns != hint->runtime_ns ||
 	    tctx->period_ns != hint->period_ns)
 		tctx->samples = 0;
 	tctx->base = TN_DECLARED;
-	tctx->runtime_ns = hint->runtime_ns;
+	tctx->declared_ns = hint->runtime_ns;
+	tctx->runtime_ns = read_runtime(hint->runtime_ns, hint->deadline_ns);
 	tctx->rel_deadline_ns = hint->deadline_ns;
 	tctx->period_ns = hint->period_ns;
 	tctx->criticality = hint->criticality;
@@ -150,9 +174,17 @@ static void ewma(u64 *mean, u64 *dev, u64 sample, s64 window)
 	*dev += off / window;
 }
 
+/* The period of an undeclared task: that of its timers, else its usual interval. */
+static u64 rhythm(const struct task_ctx *tctx)
+{
+	return grid_known(tctx) ? tctx->grid_ns : tctx->interval_ns;
+}
+
 /* Does the task wake up at about the same interval every time? */
 static bool steady(const struct task_ctx *tctx)
 {
+	if (grid_known(tctx) && tctx->samples >= COST_SAMPLES)
+		return true;
 	return tctx->samples >= RHYTHM_SAMPLES &&
 	       tctx->interval_dev_ns < tctx->interval_ns / STEADY_DEV_DIV;
 }
@@ -184,7 +216,7 @@ static void learn(struct task_ctx *tctx, u64 now)
 		tctx->burst_dev_ns = burst / FIRST_DEV_DIV;
 	} else {
 		bool declared = tctx->base == TN_DECLARED;
-		u64 period = declared ? tctx->period_ns : tctx->interval_ns;
+		u64 period = declared ? tctx->period_ns : rhythm(tctx);
 		u64 window = MIN(tctx->samples + 1, EWMA_WINDOW);
 
 		if (period && interval > period + period / 2 && (declared || steady(tctx))) {
@@ -201,6 +233,9 @@ static void learn(struct task_ctx *tctx, u64 now)
 	}
 	if (tctx->samples < SAMPLES_MAX)
 		tctx->samples++;
+	if (tctx->base == TN_DECLARED && tctx->samples >= COST_SAMPLES)
+		note_factor(tctx->pid, work_done(tctx->cpu, tctx->burst_ns), tctx->declared_ns,
+			    now);
 out:
 	tctx->woke_at = now;
 }
@@ -213,25 +248,20 @@ static void estimate(const struct task_struct *p, struct task_ctx *tctx)
 	u64 deadline, budget;
 
 	tctx->criticality = 0;
+	tctx->base = TN_INFERRED;
 	if (tctx->samples < COST_SAMPLES) {
 		deadline = TN_NEWCOMER_DEADLINE;
 		budget = TN_NEWCOMER_BUDGET;
-		tctx->base = TN_INFERRED;
 	} else {
-		deadline = tctx->interval_ns;
+		/* A job that is short for its interval can be served at once for little. */
+		deadline = MIN(rhythm(tctx), LATENCY_BURSTS * tctx->burst_ns);
 		budget = MAX(tctx->burst_ns + BUDGET_DEVS * tctx->burst_dev_ns, BUDGET_MIN);
-		/* At a lower weight than that of nice 0 a smaller share makes a hog. */
-		tctx->base = tctx->burst_ns * (HOG_SHARE_DEN * NICE_0_WEIGHT) >
-					     tctx->interval_ns * HOG_SHARE_NUM *
-						     MIN(weight, NICE_0_WEIGHT) ?
-				     TN_BACKGROUND :
-				     TN_INFERRED;
 	}
 	deadline = deadline * NICE_0_WEIGHT / weight;
 	deadline = MIN(deadline, TN_INFERRED_DEADLINE_MAX);
 	deadline = MAX(deadline, TN_INFERRED_DEADLINE_MIN);
 	tctx->rel_deadline_ns = deadline;
-	tctx->period_ns = MAX(tctx->interval_ns, deadline);
+	tctx->period_ns = MAX(rhythm(tctx), deadline);
 	tctx->runtime_ns = MIN(budget, deadline);
 }
 
@@ -270,13 +300,24 @@ static bool refresh_declared(struct task_struct *p, struct task_ctx *tctx, u64 n
 /* Refreshes the parameters of a task at its wake-up. */
 static void refresh_params(struct task_struct *p, struct task_ctx *tctx, u64 now)
 {
-	if (since(now, tctx->params_at) >= TN_PARAMS_REFRESH || !tctx->params_at) {
+	if (!hints_seen(tctx) || since(now, tctx->params_at) >= TN_PARAMS_REFRESH) {
 		if (refresh_declared(p, tctx, now))
 			return;
 	} else if (tctx->base == TN_DECLARED) {
 		return;
 	}
 	infer(p, tctx);
+}
+
+/* A rule may match the new name. The task looks its parameters up at its next wake-up or tick. */
+SEC("tp_btf/task_rename")
+int BPF_PROG(temponet_rename, struct task_struct *p, const char *comm)
+{
+	struct task_ctx *tctx = task_ctx(p);
+
+	if (tctx)
+		tctx->params_at = 0;
+	return 0;
 }
 
 #endif /* __TEMPONET_PARAMS_BPF_H */

@@ -7,6 +7,7 @@
 #ifndef __TEMPONET_PLACEMENT_BPF_H
 #define __TEMPONET_PLACEMENT_BPF_H
 
+#include "group.bpf.h"
 #include "queue.bpf.h"
 #include "requeue.bpf.h"
 #include "state.bpf.h"
@@ -209,6 +210,7 @@ static void note_online(s32 cpu)
 	mark_in_dom(cpu, true);
 	if (!__sync_fetch_and_add(&dom_online[dom], 1))
 		__sync_fetch_and_sub(&nr_dead_doms, 1);
+	note_capacity(__sync_fetch_and_add(&nr_online, 1) + 1);
 	__sync_fetch_and_add(&hotplugs, 1);
 	cpu_ctx(cpu)->urgency = URGENCY_IDLE;
 	cpu_ctx(cpu)->preempt_pending = false;
@@ -238,6 +240,7 @@ void BPF_STRUCT_OPS(temponet_cpu_offline, s32 cpu)
 	cpu_ctx(cpu)->urgency = URGENCY_NEVER;
 	if (__sync_fetch_and_sub(&dom_online[dom], 1) == 1)
 		__sync_fetch_and_add(&nr_dead_doms, 1);
+	note_capacity(__sync_fetch_and_sub(&nr_online, 1) - 1);
 	__sync_fetch_and_add(&hotplugs, 1);
 	bpf_for(tier, 0, TN_NR_TIERS) {
 		evacuate(queue_id(cpu_lane(cpu), tier), cpu, now);

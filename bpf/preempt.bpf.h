@@ -9,6 +9,8 @@
 #include "agent.bpf.h"
 #include "queue.bpf.h"
 #include "state.bpf.h"
+/* After those: it needs the kernel's types. */
+#include <bpf_experimental.h>
 
 /* How many CPUs an inferred job looks at; a declared one looks at all. */
 #define INFERRED_SCAN 8
@@ -17,7 +19,8 @@
  * May an inferred job preempt the task of urgency @urg that @cpu runs? Each message of a stream
  * wakes a reader. If every one took the sender's CPU at once, the sender would be switched out per
  * message. So a hog has TN_HOG_STINT to itself, and a waker that says it is about to sleep (@sync)
- * is believed. A job that may not preempt gets the CPU at the next tick.
+ * is believed. A job that may not preempt gets the CPU at the next tick. An interrupt, a timer for
+ * example, is no message of the running task.
  */
 static bool may_preempt(s32 cpu, u64 urg, bool sync, u64 now)
 {
@@ -25,7 +28,7 @@ static bool may_preempt(s32 cpu, u64 urg, bool sync, u64 now)
 		return false;
 	if (urgency_tier(urg) == TN_INFERRED)
 		return true;
-	return since(now, cpu_ctx(cpu)->hog_since) >= TN_HOG_STINT;
+	return bpf_in_hardirq() || since(now, cpu_ctx(cpu)->hog_since) >= TN_HOG_STINT;
 }
 
 /* The CPU with the least urgent task, of those that @p may use, if that is less urgent than @worst.

@@ -40,13 +40,6 @@ static bool emitting(const struct task_ctx *tctx, u64 now)
 	return agent_wanted() && concerns_agent(tctx) && time_before(now, emit_until);
 }
 
-/* An exiting task has no more jobs. disable() is called for it only much later, when its
- * task_struct goes. */
-static bool is_exiting(const struct task_struct *p)
-{
-	return p->flags & PF_EXITING;
-}
-
 static __always_inline void fill_record(struct temponet_record *record, struct task_struct *p,
 					const struct task_ctx *tctx, s32 cpu, u32 flags, u64 now)
 {

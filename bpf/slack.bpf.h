@@ -35,6 +35,12 @@ static s64 slack(const struct task_ctx *tctx, u64 now)
 	return (s64)(tctx->deadline_at - now - remaining(tctx));
 }
 
+/* Would the job be late if it ran at half of the clock? */
+static bool little_slack(const struct task_ctx *tctx, u64 now)
+{
+	return slack(tctx, now) < (s64)remaining(tctx);
+}
+
 /*
  * The time by which a job must end, or it is hopeless. A task that the agent keeps has one period
  * more. The kept tasks fit together, so a task that is a little behind catches up if it keeps its

@@ -78,10 +78,12 @@ struct task_ctx {
 	bool by_rule;
 	bool rule_background;
 	u32 criticality;
+	u64 declared_ns; /* the declared runtime, runtime_ns as it is read (work.bpf.h) */
 	u64 runtime_ns;
 	u64 rel_deadline_ns;
 	u64 period_ns;
-	u64 params_at;
+	u64 params_at; /* when hint and rule were looked up, 0: to be looked up */
+	u32 hint_changes; /* the count of changed hints at that time */
 	u64 claim; /* the task's part of declared_load (load.bpf.h) */
 	bool restricted; /* counted in nr_restricted (load.bpf.h) */
 	/* The name and cgroup that the rules were last matched against. */
@@ -103,9 +105,33 @@ struct task_ctx {
 	u64 turn_left; /* while more than half of a turn is left, waits_since is kept */
 	u64 accounted_ns; /* sum_exec_runtime at the last account() */
 	u64 slept_at; /* end of the job, unless the next wake-up continues it */
-	u64 vtime; /* fair-share clock of a hog */
-	u64 hog_weight; /* 100 x 1024 at nice 0 in the root cgroup */
-	u64 cgroup_charge; /* the task's part of its cgroup's sum of weights */
+
+	/* Fair shares (fair.bpf.h, group.bpf.h). */
+	u64 vtime; /* the task's place on its group's clock */
+	u64 weight; /* 1024 at nice 0 */
+	u64 counted_weight; /* its part of the group's sum of runnable weights, 0: none */
+	u32 group;
+
+	/* Rhythm and audition (rhythm.bpf.h). */
+	u64 timer_at; /* the last time until which the task chose to sleep, 0: none */
+	u64 timer_set_at;
+	u64 grid_ns; /* the period of its timers, 0: not known */
+	u64 grid_claim; /* its part of grid_load */
+	u8 grid_timers; /* timers on the grid so far */
+	u64 process_grid_at; /* of the first thread: when one of the process was last on a grid */
+	u64 audition_left; /* CPU time that is left of its audition */
+	bool audition_sibling; /* the last one was that of a sibling of a task on a grid */
+	u64 audition_at; /* no other before this */
+
+	/* Loans (lend.bpf.h): as the holder of a lock, and as the task that waits for it. */
+	u64 loan_until; /* 0: none */
+	u64 loan_deadline;
+	u64 loan_left; /* CPU time */
+	u64 lent_job; /* the last job in which the task lent its deadline */
+	u32 lent_to;
+
+	u64 parked_at; /* since when it is parked (quota.bpf.h), 0: it is not */
+	u32 hog_dom; /* 1 + the domain that counts it among its hogs, 0: none */
 
 	/* Estimates: running means and mean deviations, see learn(). */
 	u64 woke_at;
@@ -188,6 +214,12 @@ struct cpu_ctx {
 	u32 patrol_dom; /* the other domain that it includes */
 	u32 scanned; /* tasks that check_placement() has looked at */
 
+	u32 lend_queue; /* where the holder of a lock waits that is to be moved, see lend.bpf.h */
+	u32 lend_pid; /* 0: none */
+	u64 use; /* of this CPU so far, of 1024 (work.bpf.h) */
+	u64 use_at;
+	u32 perf; /* the clock asked for, of 1024 */
+
 	u64 followed; /* made_at of the agent's decision that was used last */
 	u64 trust_until; /* the running task may stay out of deadline order until then */
 } __attribute__((aligned(64)));
@@ -222,6 +254,7 @@ static u32 dom_of(s32 cpu)
 /* Online CPUs of each domain, and the number of domains without one. */
 static u32 dom_online[TN_MAX_DOMS];
 static u32 nr_dead_doms;
+static u32 nr_online;
 
 /* CPUs that serve the queues of @dom. At least 1, because callers divide by it. */
 static u32 nr_servers(u32 dom)
@@ -253,6 +286,13 @@ static u32 cpu_lane(s32 cpu)
 static bool pinned(const struct task_struct *p)
 {
 	return p->nr_cpus_allowed == 1 || is_migration_disabled(p);
+}
+
+/* An exiting task has no more jobs. disable() is called for it only much later, when its
+ * task_struct goes. */
+static bool is_exiting(const struct task_struct *p)
+{
+	return p->flags & PF_EXITING;
 }
 
 static struct temponet_class_stats *class_stats(u32 class)

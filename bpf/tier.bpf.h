@@ -8,10 +8,12 @@
 
 #include "board.bpf.h"
 #include "fair.bpf.h"
+#include "lend.bpf.h"
 #include "load.bpf.h"
 #include "params.bpf.h"
 #include "pressure.bpf.h"
 #include "rcu.bpf.h"
+#include "rhythm.bpf.h"
 #include "slack.bpf.h"
 #include "state.bpf.h"
 
@@ -20,6 +22,8 @@ static u32 task_tier(struct task_ctx *tctx, s32 cpu, u64 now)
 {
 	u32 said = TN_VERDICT_NONE;
 
+	if (has_loan(tctx, now))
+		return TN_DECLARED;
 	if (tctx->rcu && tctx->base != TN_DECLARED)
 		return TN_INFERRED;
 	if (tctx->base == TN_BACKGROUND)
@@ -44,6 +48,9 @@ static u32 task_tier(struct task_ctx *tctx, s32 cpu, u64 now)
 		return said == TN_VERDICT_KEEP ? TN_DECLARED : TN_INFERRED;
 	}
 
+	/* Others wait for their share of what the declared jobs leave. */
+	if (tctx->base == TN_INFERRED && beyond_share(tctx, cpu, keeps_rhythm(tctx, now)))
+		return TN_BACKGROUND;
 	/* Without a steady rhythm the deadline is a guess, and no job is hopeless by a guess. */
 	if (tctx->base == TN_INFERRED && !steady(tctx))
 		return tctx->demoted ? TN_BACKGROUND : TN_INFERRED;
@@ -67,11 +74,13 @@ static u32 task_tier(struct task_ctx *tctx, s32 cpu, u64 now)
 #define GIVEN_UP_LAST (1ULL << 50)
 
 /* The key that orders a task within @tier; the smallest is served first. */
-static u64 tier_key(const struct task_ctx *tctx, u32 tier, u64 now)
+static u64 tier_key(struct task_ctx *tctx, u32 tier, u64 now)
 {
 	/* An RCU grace period waits for this task, which needs only a moment (rcu.bpf.h). */
 	if (tier > TN_INFERRED && tctx->reader == READER_WAITS)
 		return 0;
+	if (tier == TN_DECLARED && tctx->loan_until)
+		return tctx->loan_deadline;
 	if (tier == TN_BACKGROUND)
 		return hog_key(tctx, now);
 	/* Late tasks catch up one after the other, the cheapest first: that gives the most jobs on
