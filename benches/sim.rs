@@ -69,17 +69,17 @@ fn main() {
     };
     for semantics in Semantics::BOTH {
         let small = set("random5", 5, 1, 0.9, 2_000_000);
-        let (rate, _) = measure(&small, "edf", semantics);
+        let (rate, _) = measure(&small, "plain-edf", semantics);
         floor(&format!("EDF, N=5, m=1, {}", semantics.name()), rate, 5e6);
         let large = set("large", 600, 8, 1.0, 1_000_000);
-        let (rate, _) = measure(&large, "edf", semantics);
+        let (rate, _) = measure(&large, "plain-edf", semantics);
         floor(&format!("EDF, N=600, m=8, {}", semantics.name()), rate, 1e6);
     }
     println!("\nEDF on one core, load 0.9: cost of an event against log2 N");
     let mut first = None;
     for tasks in [4, 16, 64, 256, 1024, 4096, 16384] {
         let set = set("large", tasks, 1, 0.9, 1_000_000);
-        let (_, ns) = measure(&set, "edf", Semantics::Abort);
+        let (_, ns) = measure(&set, "plain-edf", Semantics::Abort);
         let per_log = ns / (tasks as f64).log2();
         let reference = *first.get_or_insert(per_log);
         println!("  N={tasks:<6} {ns:>7.1} ns   {per_log:>6.1} ns per log2 N");

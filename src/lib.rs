@@ -1,12 +1,17 @@
 //! scx_temponet: a sched_ext scheduler for work that has deadlines.
 //!
 //! One folder per room, dependencies pointing one way:
-//! `policy` <- `sim`, `agent` <- `rtapp`, `train` <- `cli`; `report` knows data only.
+//! `policy` <- `sim` <- `record`, `train`; `policy`, `hint` <- `agent`; all of these <- `rtapp`
+//! <- `cli`; `intf`, `hint` and `report` know data only.
 
 pub mod agent;
 pub mod cli;
+pub mod hint;
+mod intf;
 pub mod policy;
+pub mod record;
 pub mod report;
 pub mod rtapp;
 pub mod sim;
+mod spelling;
 pub mod train;

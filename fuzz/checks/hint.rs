@@ -1,9 +1,9 @@
 //! What any user may send to the daemon's socket, what it answers, what may lie in
 //! the pinned map, and durations as people write them.
 
-use scx_temponet::agent::hint::protocol::{Ask, Reply, Request};
-use scx_temponet::agent::hint::{duration, Hint, HINT_BYTES};
-use scx_temponet::agent::hint::{CRITICALITY_MAX, PERIOD_MAX_NS, PERIOD_MIN_NS, RUNTIME_MIN_NS};
+use scx_temponet::hint::protocol::{Ask, Reply, Request};
+use scx_temponet::hint::{duration, Hint, HINT_BYTES};
+use scx_temponet::hint::{CRITICALITY_MAX, PERIOD_MAX_NS, PERIOD_MIN_NS, RUNTIME_MIN_NS};
 
 fn check_hint(hint: &Hint) {
     assert!(RUNTIME_MIN_NS <= hint.runtime_ns());

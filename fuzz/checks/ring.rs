@@ -3,15 +3,15 @@
 //! and makes a situation that can be decided.
 
 use scx_temponet::agent::mirror::Mirror;
-use scx_temponet::agent::record::{Record, RECORD_LEN};
+use scx_temponet::agent::ring_record::{RingRecord, RECORD_LEN};
 use scx_temponet::policy::{CpuMask, MAX_CPUS};
 
 pub fn check(bytes: &[u8]) {
     let (told, rest) = bytes.split_at(bytes.len() / RECORD_LEN * RECORD_LEN);
-    assert!(rest.is_empty() || Record::read(rest).is_none());
-    let records: Vec<Record> = told
+    assert!(rest.is_empty() || RingRecord::read(rest).is_none());
+    let records: Vec<RingRecord> = told
         .chunks_exact(RECORD_LEN)
-        .filter_map(Record::read)
+        .filter_map(RingRecord::read)
         .collect();
     let mut mirror = Mirror::new();
     for record in &records {

@@ -1,9 +1,9 @@
 //! A rules file that anybody may have written: rules within the limits, or one
 //! line that says where and what.
 
-use scx_temponet::agent::hint::Hint;
 use scx_temponet::agent::rules::{self, Pattern, Treatment};
 use scx_temponet::agent::rules::{RULES_MAX, RULE_CGROUP_MAX, RULE_COMM_MAX};
+use scx_temponet::hint::Hint;
 use std::path::Path;
 
 fn check_pattern(pattern: &Pattern, longest: usize) {

@@ -3,17 +3,16 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use anyhow::Result;
 use scx_stats_derive::{stat_doc, Stats};
 use serde::{Deserialize, Serialize};
 
-use super::bpf::intf;
 use super::bpf::types::{temponet_cpu_stats, temponet_cpu_view};
 use super::gauges::{percentile_us, Gauges, Identity, BUCKETS};
 use super::scheduler::Policy;
 use super::stats::{task_name, us, CLASSES};
+use crate::intf;
 
 #[stat_doc]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, Stats)]
@@ -41,6 +40,8 @@ pub struct CpuMetrics {
     pub comm: String,
     #[stat(desc = "its class")]
     pub tier: String,
+    #[stat(desc = "share of the time that tasks of this scheduler ran here")]
+    pub busy: f64,
 }
 
 #[stat_doc]
@@ -89,7 +90,7 @@ pub struct Flags {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, Stats)]
 #[serde(default)]
 pub struct AgentMetrics {
-    #[stat(desc = "temponet, distilled or edf")]
+    #[stat(desc = "temponet, distilled, edf or plain-edf")]
     pub policy: String,
     #[stat(desc = "who has the say now: agent, q-table, distilled or edf")]
     pub level: String,
@@ -165,25 +166,12 @@ const LEVELS: [(&str, u32); 4] = [
 ];
 
 /// Totals since load; what `--stats` shows is the difference of two of these.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct AgentTotals {
-    at: Instant,
     now: AgentMetrics,
     cpu_ns: u64,
     latency: [u64; BUCKETS],
     inference: [u64; BUCKETS],
-}
-
-impl Default for AgentTotals {
-    fn default() -> AgentTotals {
-        AgentTotals {
-            at: Instant::now(),
-            now: AgentMetrics::default(),
-            cpu_ns: 0,
-            latency: [0; BUCKETS],
-            inference: [0; BUCKETS],
-        }
-    }
 }
 
 impl AgentTotals {
@@ -195,7 +183,7 @@ impl AgentTotals {
     ) -> AgentTotals {
         let level = LEVELS.iter().find(|(_, l)| *l == level);
         let mut totals = AgentTotals::default();
-        totals.now.policy = format!("{policy:?}").to_lowercase();
+        totals.now.policy = policy.name();
         totals.now.level = level.map_or("?", |(name, _)| name).into();
         let Some(gauges) = gauges else {
             return totals;
@@ -248,9 +236,9 @@ impl AgentTotals {
         earlier: &AgentTotals,
         by_now: &temponet_cpu_stats,
         by_then: &temponet_cpu_stats,
+        seconds: f64,
     ) -> AgentMetrics {
         let (now, then) = (&self.now, &earlier.now);
-        let seconds = self.at.duration_since(earlier.at).as_secs_f64().max(1e-6);
         let decisions = now.decisions - then.decisions;
         let to = |(name, level): (&str, u32)| {
             let level = level as usize;
@@ -346,6 +334,7 @@ pub(super) fn views(
             pid: view.pid.into(),
             comm: String::from_utf8_lossy(&comm[..len]).into_owned(),
             tier: class.map_or("?", |(name, _)| name).to_string(),
+            busy: 0.0,
         };
         Some((cpu, metrics))
     };

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{fence, AtomicI16, AtomicU32, AtomicU64, Ordering};
 
-use super::bpf::intf;
+use crate::intf;
 use crate::policy::{CpuId, Tokenizer};
 
 const SLACK_BINS: usize = intf::temponet_consts_TN_SLACK_BINS as usize;

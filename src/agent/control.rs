@@ -20,7 +20,7 @@ use super::intake::{Inbox, Truth};
 use super::mirror::Mirror;
 use super::misbehave::{Garbage, Misbehaviour};
 use super::pace::{Pace, LEAST_INTERVAL, MOST_INTERVAL};
-use super::record::Record;
+use super::ring_record::RingRecord;
 use super::thread::{
     event_fd, lock_memory, monotonic, page_faults, run_program, thread_cpu, touch_stack, wait,
 };
@@ -248,7 +248,7 @@ impl Control {
         let inbox = std::cell::RefCell::new(Inbox::default());
         let mut builder = RingBufferBuilder::new();
         builder.add(ring, |bytes| {
-            inbox.borrow_mut().push(Record::read(bytes));
+            inbox.borrow_mut().push(RingRecord::read(bytes));
             0
         })?;
         let ring = builder.build()?;

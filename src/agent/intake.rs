@@ -5,11 +5,11 @@ use std::io::{self, Read};
 
 use libbpf_rs::{Iter, Link};
 
-use super::record::{Record, RECORD_LEN};
+use super::ring_record::{RingRecord, RECORD_LEN};
 
 /// Records on their way from the ring to the mirror.
 pub struct Inbox {
-    records: Box<[Record; Inbox::ROOM]>,
+    records: Box<[RingRecord; Inbox::ROOM]>,
     len: usize,
     bad: u64,
 }
@@ -19,7 +19,7 @@ impl Inbox {
     pub const ROOM: usize = 64;
 
     /// Takes one that was read, or none where the bytes made no sense.
-    pub fn push(&mut self, record: Option<Record>) {
+    pub fn push(&mut self, record: Option<RingRecord>) {
         match (record, self.records.get_mut(self.len)) {
             (Some(record), Some(slot)) => {
                 *slot = record;
@@ -29,7 +29,7 @@ impl Inbox {
         }
     }
 
-    pub fn records(&self) -> &[Record] {
+    pub fn records(&self) -> &[RingRecord] {
         &self.records[..self.len]
     }
 
@@ -46,7 +46,7 @@ impl Inbox {
 impl Default for Inbox {
     fn default() -> Inbox {
         Inbox {
-            records: Box::new([Record::EMPTY; Inbox::ROOM]),
+            records: Box::new([RingRecord::EMPTY; Inbox::ROOM]),
             len: 0,
             bad: 0,
         }
@@ -57,7 +57,7 @@ impl Default for Inbox {
 pub struct Truth {
     program: Link,
     buffer: Vec<u8>,
-    records: Vec<Record>,
+    records: Vec<RingRecord>,
     bad: u64,
 }
 
@@ -88,7 +88,7 @@ impl Truth {
             filled += read;
             let whole = filled - filled % RECORD_LEN;
             for bytes in self.buffer[..whole].chunks_exact(RECORD_LEN) {
-                match Record::read(bytes) {
+                match RingRecord::read(bytes) {
                     Some(record) => self.records.push(record),
                     None => self.bad += 1,
                 }
@@ -98,7 +98,7 @@ impl Truth {
         }
     }
 
-    pub fn records(&self) -> &[Record] {
+    pub fn records(&self) -> &[RingRecord] {
         &self.records
     }
 

@@ -347,5 +347,4 @@ fn some_of(names: &[String]) -> String {
 }
 
 #[cfg(test)]
-#[path = "kernel_tests.rs"]
 mod tests;

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use anyhow::{ensure, Result};
 use scx_utils::Topology;
 
-use super::bpf::intf;
 use super::scheduler::Policy;
+use crate::intf;
 use crate::policy::MAX_CPUS as POLICY_CPUS;
 
 const MAX_CPUS: usize = intf::temponet_consts_TN_MAX_CPUS as usize;

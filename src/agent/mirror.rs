@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::record::Record;
+use super::ring_record::RingRecord;
 use crate::policy::{make_way, CpuMask, Job, Situation, Upcoming, MAX_CPUS};
 
 /// More declared tasks than this are left to the BPF half alone.
@@ -21,7 +21,7 @@ const SILENT_PERIODS: i64 = 3;
 /// A task and how it stood when last heard of.
 #[derive(Debug, Clone, Copy)]
 pub struct Tracked {
-    pub record: Record,
+    pub record: RingRecord,
     /// When that was, on the clock of the BPF half. That clock stands still while a CPU
     /// is at it: what was told before what goes by the record's monotonic time.
     at_ns: i64,
@@ -74,7 +74,7 @@ pub struct Mirror {
     overflow: u64,
     /// When the truth began to be read last (monotonic), and who left since.
     asked_ns: i64,
-    departed: Vec<Record>,
+    departed: Vec<RingRecord>,
     /// The pid that ran last on each CPU.
     runners: Vec<u32>,
     jobs: Vec<Job>,
@@ -122,7 +122,7 @@ impl Mirror {
     }
 
     /// Takes note of a record from the ring.
-    pub fn apply(&mut self, record: &Record) {
+    pub fn apply(&mut self, record: &RingRecord) {
         let at_ns = match record.at_ns {
             0 => self.kernel_time(record.monotonic_ns),
             at_ns => {
@@ -158,7 +158,7 @@ impl Mirror {
 
     /// Whoever ran where the task of `record` runs now does not any more: it is not told of
     /// whom a brief job pushed aside.
-    fn set_aside_on(&mut self, record: &Record, at_ns: i64) {
+    fn set_aside_on(&mut self, record: &RingRecord, at_ns: i64) {
         let Some(runner) = self.runners.get_mut(usize::from(record.cpu)) else {
             return;
         };
@@ -186,13 +186,13 @@ impl Mirror {
     }
 
     /// Would [`Mirror::resync`] put anything right?
-    pub fn differs(&mut self, truth: &[Record]) -> bool {
+    pub fn differs(&mut self, truth: &[RingRecord]) -> bool {
         self.compare(truth, |_, _, _| {}) != Repair::default()
     }
 
     /// Puts everything right by the kernel's truth about all declared tasks, and says what
     /// was not.
-    pub fn resync(&mut self, truth: &[Record]) -> Repair {
+    pub fn resync(&mut self, truth: &[RingRecord]) -> Repair {
         let repair = self.compare(truth, |mirror, record, place| {
             let at_ns = mirror.kernel_time(record.monotonic_ns);
             match place {
@@ -214,8 +214,8 @@ impl Mirror {
     /// `take` is given what the truth knows better, and the place of whom it knows better.
     fn compare(
         &mut self,
-        truth: &[Record],
-        take: impl Fn(&mut Mirror, &Record, Option<usize>),
+        truth: &[RingRecord],
+        take: impl Fn(&mut Mirror, &RingRecord, Option<usize>),
     ) -> Repair {
         let mut repair = Repair::default();
         for tracked in &mut self.tasks {
@@ -244,7 +244,7 @@ impl Mirror {
         repair
     }
 
-    fn has_left(&self, record: &Record) -> bool {
+    fn has_left(&self, record: &RingRecord) -> bool {
         let mut departed = self.departed.iter();
         departed.any(|left| {
             left.pid == record.pid
@@ -258,7 +258,7 @@ impl Mirror {
         !tracked.confirmed && tracked.record.monotonic_ns <= self.asked_ns
     }
 
-    fn add(&mut self, record: &Record, at_ns: i64) {
+    fn add(&mut self, record: &RingRecord, at_ns: i64) {
         if self.tasks.len() >= MOST_TASKS {
             self.overflow += 1;
             return;
@@ -342,7 +342,7 @@ fn stated(work_ns: i64, permille: u32) -> i64 {
 }
 
 impl Tracked {
-    fn new(record: &Record, at_ns: i64) -> Tracked {
+    fn new(record: &RingRecord, at_ns: i64) -> Tracked {
         Tracked {
             record: *record,
             at_ns,
@@ -352,12 +352,12 @@ impl Tracked {
 
     /// Is it known from later than `truth`? A change comes before its record, whose
     /// time is taken in between: truth read from then on has it.
-    fn newer_than(&self, truth: &Record) -> bool {
+    fn newer_than(&self, truth: &RingRecord) -> bool {
         self.record.monotonic_ns > truth.monotonic_ns
     }
 
     /// What a lost record would have changed for good. A brief job is told of when it has ended.
-    fn disagrees(&self, truth: &Record) -> bool {
+    fn disagrees(&self, truth: &RingRecord) -> bool {
         let known = &self.record;
         let told_before = truth.is_brief() && known.job.checked_add(1) == Some(truth.job);
         known.start_time != truth.start_time
@@ -424,5 +424,4 @@ impl Tracked {
 }
 
 #[cfg(test)]
-#[path = "mirror_tests.rs"]
 mod tests;

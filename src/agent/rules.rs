@@ -3,9 +3,9 @@
 //! docs/guide/rules.md is the manual. A mistake anywhere refuses the whole file, with
 //! the line and what is wrong: half a rule set applied in silence is worse.
 
-use super::bpf::intf;
 use super::bpf::types::temponet_rule;
-use super::hint::{duration, Hint};
+use crate::hint::{duration, Hint};
+use crate::intf;
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
@@ -23,6 +23,9 @@ pub const RULE_COMM_MAX: usize = intf::temponet_consts_TN_COMM_LEN as usize - 1;
 pub const RULE_CGROUP_MAX: usize = intf::temponet_consts_TN_CGROUP_LEN as usize - 1;
 /// 64 rules fit into a hundredth of it.
 const FILE_MAX: u64 = 1 << 20;
+
+/// What stands for standard input on the command line.
+const STDIN: &str = "-";
 
 const KEYS: [&str; 7] = [
     "comm",
@@ -48,6 +51,14 @@ impl Pattern {
             name.starts_with(&self.text)
         } else {
             name == self.text
+        }
+    }
+
+    /// Whether it matches every name that the other one does.
+    fn covers(&self, other: &Pattern) -> bool {
+        match self.prefix {
+            true => other.text.starts_with(&self.text),
+            false => self == other,
         }
     }
 }
@@ -109,6 +120,18 @@ pub struct Rule {
     pub line: usize,
 }
 
+impl Rule {
+    /// Whether it matches every task that the other one does.
+    pub fn covers(&self, other: &Rule) -> bool {
+        let covers = |mine: &Option<Pattern>, theirs: &Option<Pattern>| match (mine, theirs) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(mine), Some(theirs)) => mine.covers(theirs),
+        };
+        covers(&self.comm, &other.comm) && covers(&self.cgroup, &other.cgroup)
+    }
+}
+
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("{}{}: {what}", .file.display(), Line(*.line))]
 pub struct RulesError {
@@ -126,17 +149,27 @@ impl fmt::Display for Line {
     }
 }
 
-/// Reads and checks a rules file.
-pub fn load(file: &Path) -> Result<Vec<Rule>, RulesError> {
+/// Reads and checks a rules file, or standard input for `-`.
+pub fn load(path: &Path) -> Result<Vec<Rule>, RulesError> {
+    let is_stdin = path.as_os_str() == STDIN;
+    let file = match is_stdin {
+        true => Path::new("standard input"),
+        false => path,
+    };
     let unreadable = |what: String| RulesError {
         file: file.to_owned(),
         line: None,
         what,
     };
     let mut bytes = Vec::new();
-    File::open(file)
-        .and_then(|f| f.take(FILE_MAX + 1).read_to_end(&mut bytes))
-        .map_err(|e| unreadable(format!("cannot be read: {e}")))?;
+    let read = match is_stdin {
+        true => std::io::stdin()
+            .lock()
+            .take(FILE_MAX + 1)
+            .read_to_end(&mut bytes),
+        false => File::open(file).and_then(|f| f.take(FILE_MAX + 1).read_to_end(&mut bytes)),
+    };
+    read.map_err(|e| unreadable(format!("cannot be read: {e}")))?;
     if bytes.len() as u64 > FILE_MAX {
         return Err(unreadable(format!("is larger than {FILE_MAX} bytes")));
     }
@@ -420,5 +453,4 @@ fn kind(value: &DeValue<'_>) -> &'static str {
 }
 
 #[cfg(test)]
-#[path = "rules_tests.rs"]
 mod tests;

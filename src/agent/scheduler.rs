@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use crossbeam_channel::RecvTimeoutError;
@@ -21,17 +21,18 @@ use scx_utils::{
 
 use super::agent_stats::{self, AgentTotals};
 use super::board::Board;
-use super::bpf::{intf, BpfSkel, BpfSkelBuilder};
+use super::bpf::{BpfSkel, BpfSkelBuilder};
 use super::brain::{Brain, BrainConfig};
 use super::control::{Agent, Senses, Settings};
 use super::gauges::Gauges;
-use super::hint::{HintServer, MapStore};
 use super::machine::Machine;
 use super::misbehave::Misbehaviour;
 use super::online::{Change, OnlineCpus};
 use super::rules::{self, Rule};
 use super::stats::{self, Snapshot};
 use super::thread::lock_memory;
+use crate::hint::{HintServer, MapStore};
+use crate::intf;
 use crate::policy::CpuMask;
 
 /// Who decides whom to run among jobs with deadlines.
@@ -48,6 +49,12 @@ pub enum Policy {
 }
 
 impl Policy {
+    /// As on the command line.
+    pub fn name(self) -> String {
+        let value = clap::ValueEnum::to_possible_value(&self);
+        value.map_or(String::new(), |value| value.get_name().to_owned())
+    }
+
     fn level(self) -> u32 {
         match self {
             Policy::Temponet => intf::temponet_level_TN_LEVEL_AGENT,
@@ -66,6 +73,8 @@ pub struct Faults {
     pub miscount_permille: u32,
     /// Tasks that are queued for a wrong domain.
     pub misplace_permille: u32,
+    /// The capacity of every CPU, of 1024; 0: the real one.
+    pub capacity: u32,
 }
 
 pub struct Config {
@@ -79,6 +88,8 @@ pub struct Config {
     pub resync_every: Option<Duration>,
     /// Schedule only tasks of policy SCHED_EXT.
     pub partial: bool,
+    /// Ask for clock frequencies.
+    pub cpufreq: bool,
     pub exit_dump_len: u32,
     pub verbose: bool,
     pub task_hint_map: PathBuf,
@@ -117,7 +128,8 @@ impl<'a> Declarations<'a> {
             pinned: pinned.to_path_buf(),
         };
         let map = MapHandle::try_from(&skel.maps.task_hints)?;
-        hints.attach(Arc::new(MapStore::new(map)?));
+        let changes = MapHandle::try_from(&skel.maps.hint_changes)?;
+        hints.attach(Arc::new(MapStore::new(map, changes)?));
         Ok(declarations)
     }
 }
@@ -174,6 +186,7 @@ impl<'a> Scheduler<'a> {
         // Tasks that exit or may not migrate just now wait like all others, or the
         // kernel would put them before every deadline.
         ops.flags = *compat::SCX_OPS_KEEP_BUILTIN_IDLE
+            | *compat::SCX_OPS_ENQ_LAST
             | *compat::SCX_OPS_ENQ_EXITING
             | *compat::SCX_OPS_ENQ_MIGRATION_DISABLED
             | cgroup_weight_flag();
@@ -198,6 +211,8 @@ impl<'a> Scheduler<'a> {
         rodata.lose_permille = config.faults.lose_permille;
         rodata.miscount_permille = config.faults.miscount_permille;
         rodata.misplace_permille = config.faults.misplace_permille;
+        rodata.test_capacity = config.faults.capacity;
+        rodata.set_cpuperf = config.cpufreq.into();
         if config.policy == Policy::Temponet {
             // Its own budget is the tighter one; this is for an agent gone wild.
             rodata.agent_permille = (config.agent_budget * 2000.0) as u64;
@@ -320,7 +335,7 @@ impl<'a> Scheduler<'a> {
 
     fn snapshot(&self) -> Snapshot {
         let Some(bss) = self.skel.maps.bss_data.as_ref() else {
-            return Snapshot::default();
+            return Snapshot::empty(Instant::now());
         };
         let gauges = self.agent.is_some().then_some(self.gauges.as_ref());
         Snapshot::take(

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use libbpf_rs::{MapCore, MapFlags};
@@ -14,9 +14,9 @@ use scx_stats_derive::{stat_doc, Stats};
 use serde::{Deserialize, Serialize};
 
 use super::agent_stats::{AgentMetrics, AgentTotals, CpuMetrics, EndangeredMetrics, Flags, Spread};
-use super::bpf::intf;
-use super::bpf::intf::temponet_offender;
 use super::bpf::types::{temponet_class_stats, temponet_cpu_stats};
+use crate::intf;
+use crate::intf::temponet_offender;
 
 /// Names of the classes and where the BPF half keeps their figures.
 pub(super) const CLASSES: &[(&str, usize)] = &[
@@ -41,6 +41,7 @@ const RESCHEDS: &[(&str, usize)] = &[
     ),
     ("agent", intf::temponet_resched_TN_RESCHED_AGENT as usize),
     ("local", intf::temponet_resched_TN_RESCHED_LOCAL as usize),
+    ("quota", intf::temponet_resched_TN_RESCHED_QUOTA as usize),
 ];
 
 /// How many of the worst offenders are shown.
@@ -68,6 +69,8 @@ pub struct ClassMetrics {
     pub runs: u64,
     #[stat(desc = "CPU time (ms)")]
     pub run_ms: f64,
+    #[stat(desc = "CPU time asked for (ms): time on a CPU and in a queue")]
+    pub asked_ms: f64,
     #[stat(desc = "mean wait in a queue (us)")]
     pub wait_us: f64,
     #[stat(desc = "longest wait in a queue since load (us)")]
@@ -93,11 +96,13 @@ pub struct OffenderMetrics {
 #[serde(default)]
 #[stat(top)]
 pub struct Metrics {
+    #[stat(desc = "seconds that the counters are of")]
+    pub interval_s: f64,
     #[stat(
         desc = "per class: declared, inferred, background (no jobs), late (run time and waits only)"
     )]
     pub classes: BTreeMap<String, ClassMetrics>,
-    #[stat(desc = "tasks with the most missed deadlines, by name[tid]")]
+    #[stat(desc = "tasks with the most missed deadlines since load, by name[tid]")]
     pub offenders: BTreeMap<String, OffenderMetrics>,
     #[stat(desc = "dispatches straight onto an idle CPU")]
     pub idle: u64,
@@ -131,6 +136,14 @@ pub struct Metrics {
     pub misplaced: u64,
     #[stat(desc = "counts of waiting tasks that were wrong, and mended")]
     pub drifted: u64,
+    #[stat(desc = "times that a task waited because its cgroup's cpu.max was used up")]
+    pub parked: u64,
+    #[stat(desc = "how long such tasks waited, together (ms)")]
+    pub parked_ms: f64,
+    #[stat(desc = "deadlines lent to the holder of a lock")]
+    pub lent: u64,
+    #[stat(desc = "changes of a CPU's clock frequency asked for")]
+    pub perf_requests: u64,
     #[stat(desc = "slices that a tick ended, by reason")]
     pub resched: BTreeMap<String, u64>,
     #[stat(desc = "the agent: who decides, how fast, and how well it is heard")]
@@ -143,9 +156,12 @@ pub struct Metrics {
 
 /// Totals since load, in the units of the BPF half. What `--stats` shows is the
 /// difference of two of these.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Snapshot {
+    at: Instant,
     totals: temponet_cpu_stats,
+    /// CPU time of tasks, by CPU.
+    ran_ns: Vec<u64>,
     offenders: BTreeMap<String, OffenderMetrics>,
     agent: AgentTotals,
     endangered: BTreeMap<String, EndangeredMetrics>,
@@ -153,6 +169,19 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// Before anything ran.
+    pub fn empty(at: Instant) -> Self {
+        Self {
+            at,
+            totals: temponet_cpu_stats::default(),
+            ran_ns: Vec::new(),
+            offenders: BTreeMap::new(),
+            agent: AgentTotals::default(),
+            endangered: BTreeMap::new(),
+            cpus: BTreeMap::new(),
+        }
+    }
+
     pub(super) fn take(
         cpus: &[temponet_cpu_stats],
         views: BTreeMap<u32, CpuMetrics>,
@@ -165,7 +194,9 @@ impl Snapshot {
             add(&mut totals, cpu);
         }
         Self {
+            at: Instant::now(),
             totals,
+            ran_ns: cpus.iter().map(ran_ns).collect(),
             offenders: worst_offenders(offenders),
             agent,
             endangered,
@@ -177,7 +208,9 @@ impl Snapshot {
     fn since(&self, earlier: &Self) -> Metrics {
         let (now, then) = (&self.totals, &earlier.totals);
         let source = |i: u32| now.dispatches[i as usize] - then.dispatches[i as usize];
+        let interval_s = self.at.duration_since(earlier.at).as_secs_f64().max(1e-6);
         Metrics {
+            interval_s,
             classes: CLASSES
                 .iter()
                 .map(|&(name, i)| (name.to_string(), class(&now.class[i], &then.class[i])))
@@ -199,20 +232,40 @@ impl Snapshot {
             hints_invalid: now.hints_invalid - then.hints_invalid,
             misplaced: now.misplaced - then.misplaced,
             drifted: now.drifted - then.drifted,
+            parked: now.parked - then.parked,
+            parked_ms: us(now.parked_ns - then.parked_ns) / 1000.0,
+            lent: now.lent - then.lent,
+            perf_requests: now.perf_requests - then.perf_requests,
             resched: RESCHEDS
                 .iter()
                 .map(|&(name, i)| (name.to_string(), now.resched[i] - then.resched[i]))
                 .collect(),
-            agent: self.agent.since(&earlier.agent, now, then),
+            agent: self.agent.since(&earlier.agent, now, then, interval_s),
             endangered: self.endangered.clone(),
-            cpus: self.cpus.clone(),
+            cpus: self.loaded_cpus(earlier, interval_s),
         }
+    }
+
+    /// A stretch counts when it ends or at a tick, so an interval may have a little of the one
+    /// before it.
+    fn loaded_cpus(&self, earlier: &Self, interval_s: f64) -> BTreeMap<u32, CpuMetrics> {
+        let ran = |of: &Self, cpu: u32| of.ran_ns.get(cpu as usize).copied().unwrap_or(0);
+        let mut cpus = self.cpus.clone();
+        for (&cpu, metrics) in &mut cpus {
+            let ran_ns = ran(self, cpu).saturating_sub(ran(earlier, cpu));
+            metrics.busy = (ran_ns as f64 / 1e9 / interval_s).min(1.0);
+        }
+        cpus
     }
 }
 
 pub(super) fn task_name(comm: &[u8], tid: u32) -> String {
     let len = comm.iter().position(|&c| c == 0).unwrap_or(comm.len());
     format!("{}[{tid}]", String::from_utf8_lossy(&comm[..len]))
+}
+
+fn ran_ns(cpu: &temponet_cpu_stats) -> u64 {
+    cpu.class.iter().map(|class| class.run_ns).sum()
 }
 
 /// All of them are counts, and add up; of the longest times the longest counts.
@@ -262,6 +315,7 @@ fn class(now: &temponet_class_stats, then: &temponet_class_stats) -> ClassMetric
         lateness_max_us: us(now.lateness_max_ns),
         runs,
         run_ms: us(now.run_ns - then.run_ns) / 1000.0,
+        asked_ms: us(now.run_ns - then.run_ns + now.wait_ns - then.wait_ns) / 1000.0,
         wait_us: mean_us(now.wait_ns - then.wait_ns, runs),
         wait_max_us: us(now.wait_max_ns),
     }
@@ -396,7 +450,17 @@ fn has_jobs(class: &str) -> bool {
     class == "declared" || class == "inferred"
 }
 
+/// The target that serves the figures since load; without one, those since the last look.
+pub const SINCE_LOAD: &str = "since_load";
+
+/// To be called when the scheduler is loaded: totals count from here.
 pub fn server_data() -> StatsServerData<(), Snapshot> {
+    let nothing = Snapshot::empty(Instant::now());
+    let since_load: Box<dyn StatsReaderSend<(), Snapshot>> =
+        Box::new(move |_args, (requests, answers)| {
+            requests.send(())?;
+            answers.recv()?.since(&nothing).to_json()
+        });
     let open: Box<dyn StatsOpener<(), Snapshot>> = Box::new(move |(requests, answers)| {
         requests.send(())?;
         let mut before = answers.recv()?;
@@ -420,6 +484,18 @@ pub fn server_data() -> StatsServerData<(), Snapshot> {
         .add_meta(Spread::meta())
         .add_meta(Flags::meta())
         .add_ops("top", StatsOps { open, close: None })
+        .add_stats(SINCE_LOAD, since_load)
+}
+
+/// What every figure means. scx_stats finds the parts that stand in a dictionary by itself.
+pub fn explain(out: &mut impl Write) -> Result<()> {
+    let data = server_data();
+    data.describe_meta(out, None)?;
+    for part in ["AgentMetrics", "Spread", "Flags"] {
+        writeln!(out)?;
+        data.describe_meta(out, Some(&[part]))?;
+    }
+    Ok(())
 }
 
 /// Prints the figures of a running scheduler until `shutdown`.
@@ -435,6 +511,49 @@ pub fn monitor(interval: Duration, shutdown: Arc<AtomicBool>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_struct_that_is_served_is_explained() {
+        let mut text = Vec::new();
+        explain(&mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        for part in [
+            "Metrics",
+            "ClassMetrics",
+            "OffenderMetrics",
+            "AgentMetrics",
+            "EndangeredMetrics",
+            "CpuMetrics",
+            "Spread",
+            "Flags",
+        ] {
+            let heads = text.lines().filter(|line| {
+                line.strip_prefix('[')
+                    .is_some_and(|l| l.trim_end_matches(']').trim_end() == part)
+            });
+            assert_eq!(heads.count(), 1, "{part} in\n{text}");
+        }
+        assert!(text.contains("decisions not followed: too old"), "{text}");
+    }
+
+    #[test]
+    fn a_cpu_s_load_is_its_own_and_of_the_interval() {
+        let begin = Instant::now();
+        let at = |seconds: u64, ran_ns: &[u64]| Snapshot {
+            at: begin + Duration::from_secs(seconds),
+            ran_ns: ran_ns.to_vec(),
+            cpus: [(0, CpuMetrics::default()), (1, CpuMetrics::default())].into(),
+            ..Snapshot::empty(begin)
+        };
+        const S: u64 = 1_000_000_000;
+        let (earlier, later) = (at(1, &[S, 0]), at(3, &[2 * S, 3 * S]));
+        let metrics = later.since(&earlier);
+        assert_eq!(metrics.interval_s, 2.0);
+        assert_eq!((metrics.cpus[&0].busy, metrics.cpus[&1].busy), (0.5, 1.0));
+        let total = later.since(&Snapshot::empty(begin));
+        assert_eq!(total.interval_s, 3.0);
+        assert!((total.cpus[&0].busy - 2.0 / 3.0).abs() < 1e-9);
+    }
 
     #[test]
     fn counters_of_cpus_add_up_and_the_longest_times_do_not() {

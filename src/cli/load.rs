@@ -17,11 +17,12 @@ use scx_utils::libbpf_clap_opts::LibbpfOpts;
 
 use super::hint::HintLimitArgs;
 use super::out::{errln, outln};
+use super::time;
 use crate::agent::brain::{Backend, BrainConfig};
-use crate::agent::hint::HintServer;
 use crate::agent::misbehave::Misbehaviour;
 use crate::agent::reload::{keep_loaded, Life, Paused};
 use crate::agent::{self, kernel, rules, stats, Policy, Scheduler};
+use crate::hint::HintServer;
 use crate::policy::network::Device;
 use crate::policy::{MappingKind, ShieldMode};
 
@@ -96,12 +97,16 @@ struct BrainArgs {
     #[arg(long, value_name = "PER MILLE", default_value_t = 0, hide = true, value_parser = clap::value_parser!(u32).range(..=1000))]
     misplace: u32,
 
+    /// For tests: the capacity of every CPU, of 1024
+    #[arg(long, value_name = "OF 1024", default_value_t = 0, hide = true, value_parser = clap::value_parser!(u32).range(..=1024))]
+    capacity: u32,
+
     /// For tests: what the agent does wrong
     #[arg(long, value_enum, default_value_t = Misbehaviour::None, hide = true)]
     misbehave: Misbehaviour,
 
     /// For tests: compare the agent's mirror with the kernel's truth so often
-    #[arg(long, value_name = "SECONDS", value_parser = interval, hide = true)]
+    #[arg(long, value_name = "TIME", value_parser = interval, hide = true)]
     resync_every: Option<Duration>,
 }
 
@@ -150,7 +155,8 @@ pub struct LoadArgs {
     #[command(flatten)]
     brain: BrainArgs,
 
-    /// Deadlines for programs that nobody can change (docs/guide/rules.md)
+    /// Deadlines for programs that nobody can change (docs/guide/rules.md); `rules --check`
+    /// explains a file, - reads standard input
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
 
@@ -170,12 +176,16 @@ pub struct LoadArgs {
     #[arg(long)]
     partial: bool,
 
-    /// Print figures every so many seconds while scheduling
-    #[arg(long, value_name = "SECONDS", value_parser = interval)]
+    /// Do not ask for clock frequencies: the CPUs then run as without this scheduler
+    #[arg(long)]
+    no_cpufreq: bool,
+
+    /// Print figures so often while scheduling, such as 500ms; a number alone is seconds
+    #[arg(long, value_name = "TIME", value_parser = interval)]
     stats: Option<Duration>,
 
-    /// Print the figures of a scheduler that is already loaded; load nothing
-    #[arg(long, value_name = "SECONDS", value_parser = interval)]
+    /// Print the figures of a scheduler that is already loaded, so often; load nothing
+    #[arg(long, value_name = "TIME", value_parser = interval)]
     monitor: Option<Duration>,
 
     /// Explain the figures and exit
@@ -199,13 +209,7 @@ pub struct LoadArgs {
 }
 
 pub(super) fn interval(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text
-        .parse()
-        .map_err(|_| format!("'{text}' is not a number of seconds"))?;
-    if !(0.01..=86_400.0).contains(&seconds) {
-        return Err("must be between 0.01 and 86400 seconds".into());
-    }
-    Ok(Duration::from_secs_f64(seconds))
+    time::parse_seconds(text, Duration::from_millis(10), Duration::from_secs(86_400))
 }
 
 pub fn run(args: LoadArgs) -> Result<ExitCode> {
@@ -217,7 +221,7 @@ pub fn run(args: LoadArgs) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if args.help_stats {
-        stats::server_data().describe_meta(&mut std::io::stdout(), None)?;
+        stats::explain(&mut std::io::stdout())?;
         return Ok(ExitCode::SUCCESS);
     }
     let rules = match &args.rules {
@@ -266,10 +270,12 @@ pub fn run(args: LoadArgs) -> Result<ExitCode> {
             lose_permille: args.brain.lose_records,
             miscount_permille: args.brain.miscount,
             misplace_permille: args.brain.misplace,
+            capacity: args.brain.capacity,
         },
         misbehave: args.brain.misbehave,
         resync_every: args.brain.resync_every,
         partial: args.partial,
+        cpufreq: !args.no_cpufreq,
         exit_dump_len: args.exit_dump_len,
         verbose: args.verbose,
         task_hint_map: args.task_hint_map,
@@ -277,9 +283,9 @@ pub fn run(args: LoadArgs) -> Result<ExitCode> {
         libbpf: args.libbpf,
     };
     info!(
-        "scx_temponet {}, policy {:?}",
+        "scx_temponet {}, policy {}",
         build_id::full_version(env!("CARGO_PKG_VERSION")),
-        args.policy
+        args.policy.name()
     );
     if config.partial && !config.rules.is_empty() {
         warn!("with --partial the rules reach only tasks of policy SCHED_EXT, and those run only while no SCHED_OTHER task wants the CPU");
@@ -342,11 +348,11 @@ fn start_log(verbose: bool) -> Result<()> {
         .set_target_level(LevelFilter::Off)
         .set_thread_level(LevelFilter::Off)
         .build();
-    simplelog::TermLogger::init(
-        level,
-        config,
-        simplelog::TerminalMode::Stderr,
-        simplelog::ColorChoice::Auto,
-    )
-    .context("cannot start the log")
+    // "Auto" would colour a file too: it looks at TERM alone.
+    let colour = match std::io::stderr().is_terminal() {
+        true => simplelog::ColorChoice::Auto,
+        false => simplelog::ColorChoice::Never,
+    };
+    simplelog::TermLogger::init(level, config, simplelog::TerminalMode::Stderr, colour)
+        .context("cannot start the log")
 }

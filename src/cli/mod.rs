@@ -9,9 +9,12 @@ pub mod hint;
 mod load;
 pub mod monitor;
 mod out;
+mod progress;
 pub mod replay;
+pub mod rules;
 mod schedule;
 pub mod sim;
+mod time;
 pub mod train;
 
 use std::process::ExitCode;
@@ -35,6 +38,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Hint(hint::HintArgs),
+    Rules(rules::RulesArgs),
     Doctor(doctor::DoctorArgs),
     Sim(Box<sim::SimArgs>),
     Bench(bench::BenchArgs),
@@ -52,6 +56,7 @@ pub fn run() -> ExitCode {
     let cli = Cli::parse();
     match cli.command {
         Some(Command::Hint(args)) => return hint::run(args),
+        Some(Command::Rules(args)) => return rules::run(&args),
         Some(Command::Doctor(args)) => return doctor::run(args),
         Some(Command::Sim(args)) => return exit(sim::run(&args).map(|()| ExitCode::SUCCESS), 2),
         Some(Command::Bench(args)) => {

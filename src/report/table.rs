@@ -2,7 +2,12 @@
 
 use std::fmt::{self, Display, Write};
 
-#[derive(Clone, Debug, Default)]
+use serde::Serialize;
+
+/// What stands in a cell whose figure nobody knows.
+pub const UNKNOWN: &str = "-";
+
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Table {
     head: Vec<String>,
     rows: Vec<Vec<String>>,
@@ -23,6 +28,22 @@ impl Table {
         self.rows.push(row);
     }
 
+    /// Without the columns in which no row has a figure.
+    pub fn without_unknown(mut self) -> Table {
+        let known: Vec<bool> = (0..self.head.len())
+            .map(|i| self.rows.is_empty() || self.rows.iter().any(|row| row[i] != UNKNOWN))
+            .collect();
+        for row in self.rows.iter_mut().chain([&mut self.head]) {
+            let mut kept = known.iter();
+            row.retain(|_| *kept.next().expect("a column each"));
+        }
+        self
+    }
+
+    pub fn head(&self) -> &[String] {
+        &self.head
+    }
+
     pub fn to_csv(&self) -> String {
         let mut out = String::new();
         for row in std::iter::once(&self.head).chain(&self.rows) {
@@ -33,7 +54,11 @@ impl Table {
     }
 
     pub fn to_markdown(&self) -> String {
-        let line = |row: &[String]| format!("| {} |\n", row.join(" | "));
+        let cell = |cell: &String| cell.replace('|', "\\|").replace('\n', " ");
+        let line = |row: &[String]| {
+            let cells: Vec<String> = row.iter().map(cell).collect();
+            format!("| {} |\n", cells.join(" | "))
+        };
         let rule: Vec<String> = (0..self.head.len())
             .map(|i| if i == 0 { "---" } else { "---:" }.to_owned())
             .collect();
@@ -103,6 +128,23 @@ mod tests {
             text,
             "name          figure\na                1.5\nlong, \"name\"\n"
         );
+    }
+
+    #[test]
+    fn a_column_that_nobody_has_figures_for_is_left_out() {
+        let mut t = Table::new(["name", "known", "unknown"]);
+        t.row(["a", "-", "-"]);
+        t.row(["b", "1", "-"]);
+        let text = t.without_unknown().to_string();
+        assert_eq!(text, "name  known\na         -\nb         1\n");
+    }
+
+    #[test]
+    fn a_bar_in_a_name_does_not_end_a_markdown_cell() {
+        let mut t = Table::new(["name", "figure"]);
+        t.row(["a|b", "1"]);
+        let text = t.to_markdown();
+        assert_eq!(text, "| name | figure |\n| --- | ---: |\n| a\\|b | 1 |\n");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::idle_machine::{self, Due, End, IdleJob, Life, Limits, TooLong};
 use super::note::{About, Note, Notes};
 use super::unmodelled;
 use super::workload::{Thread, Workload};
-use crate::sim::task::{Arrival, Execution, Task, TaskSet, TraceJob};
+use crate::sim::task::{Task, TaskSet, TraceJob};
 use crate::sim::time::{Ns, SECOND, US};
 
 /// What a workload does not say.
@@ -214,7 +214,7 @@ fn task(life: &Life, thread: &Thread, name: String, horizon: Ns) -> (Task, Optio
     let going = life.end == End::Going;
     match rhythm(&jobs, horizon).filter(|_| going) {
         Some(task) => (Task { name, ..task }, timer),
-        None => (traced(name, jobs, horizon), timer),
+        None => (Task::traced(name, jobs, horizon), timer),
     }
 }
 
@@ -254,30 +254,4 @@ fn rhythm(jobs: &[TraceJob], horizon: Ns) -> Option<Task> {
         offset_ns: first.release_ns,
         ..Task::periodic("", period, work)
     })
-}
-
-/// A task of recorded jobs; what policies may want to know of it is summed up.
-pub(super) fn traced(name: String, jobs: Vec<TraceJob>, horizon: Ns) -> Task {
-    let relative = |job: &TraceJob| {
-        let deadline = job.deadline_ns.unwrap_or(horizon);
-        deadline.saturating_sub(job.release_ns).max(1)
-    };
-    let gaps = jobs.len() as u64 - 1;
-    let span = jobs[jobs.len() - 1].release_ns - jobs[0].release_ns;
-    let period = span.checked_div(gaps).unwrap_or(horizon);
-    Task {
-        name,
-        period_ns: period.max(1),
-        wcet_ns: jobs
-            .iter()
-            .map(|job| job.execution_ns)
-            .max()
-            .unwrap_or(1)
-            .max(1),
-        deadline_ns: jobs.iter().map(relative).min().unwrap_or(horizon),
-        offset_ns: 0,
-        criticality: 0,
-        arrival: Arrival::Trace(jobs),
-        execution: Execution::Wcet,
-    }
 }

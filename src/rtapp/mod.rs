@@ -3,9 +3,9 @@
 //!
 //! `json` -> `workload` (what the file says) -> `idle_machine` (when jobs would be
 //! released if nobody had to wait) -> `convert` (a task set); `log` comes from what
-//! rt-app measured instead; `outcome` runs the set under schedulers.
+//! rt-app measured instead; `outcome` runs the set under schedulers, and `verdict` says
+//! what that comes to.
 
-pub mod capture;
 pub mod convert;
 mod event;
 mod fields;
@@ -19,6 +19,7 @@ mod read;
 mod setting;
 mod spelling;
 mod unmodelled;
+pub mod verdict;
 pub mod workload;
 mod write;
 

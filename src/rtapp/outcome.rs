@@ -31,6 +31,40 @@ impl Source {
     }
 }
 
+/// What it takes to have a scheduler, from the least to the most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Needs {
+    /// The kernel's own.
+    Kernel,
+    /// A sched_ext scheduler without a network.
+    Scheduler,
+    /// This program with its network.
+    Network,
+    /// It cannot be loaded: it exists in the simulator, or was recorded.
+    Nowhere,
+}
+
+/// How one would get this scheduler.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Means {
+    pub needs: Needs,
+    /// In words, as part of a sentence.
+    pub how: String,
+    /// Deadlines are declared to it.
+    pub declares: bool,
+}
+
+impl Means {
+    pub fn new(needs: Needs, how: impl Into<String>) -> Means {
+        Means {
+            needs,
+            how: how.into(),
+            declares: false,
+        }
+    }
+}
+
 /// All jobs under one scheduler.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
@@ -39,6 +73,8 @@ pub struct Outcome {
     /// What a scheduler that was loaded called itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loaded: Option<String>,
+    #[serde(skip)]
+    pub means: Means,
     #[serde(flatten)]
     pub total: Figures,
     pub tasks: Vec<TaskOutcome>,
@@ -135,9 +171,12 @@ fn count_moves(tally: &mut Tally, segments: &[Segment]) {
         tally.busy += u128::from(s.end - s.start);
     }
     for pair in segments.windows(2).filter(|w| w[0].task == w[1].task) {
-        tally.preemptions += u64::from(pair[0].index == pair[1].index);
-        tally.migrations += u64::from(pair[0].core != pair[1].core);
+        let moves = tally.moves_of(pair[0].task as usize);
+        moves.preemptions += u64::from(pair[0].index == pair[1].index);
+        moves.migrations += u64::from(pair[0].core != pair[1].core);
     }
+    tally.preemptions = tally.moves.iter().map(|moves| moves.preemptions).sum();
+    tally.migrations = tally.moves.iter().map(|moves| moves.migrations).sum();
 }
 
 fn outcome(
@@ -154,6 +193,7 @@ fn outcome(
     for s in &segments {
         used[s.task as usize] += s.end.min(set.horizon_ns).saturating_sub(s.start);
     }
+    let moves = &tally.moves;
     let known = !segments.is_empty();
     let share = |used: u64| used as f64 / set.horizon_ns as f64;
     let tasks = set
@@ -162,8 +202,13 @@ fn outcome(
         .enumerate()
         .map(|(id, task)| {
             let own = of_task(&jobs, id);
-            let mut tally = tally_of(set, own.iter());
-            tally.busy = used[id].into();
+            let moves = moves.get(id).copied().unwrap_or_default();
+            let tally = Tally {
+                busy: used[id].into(),
+                preemptions: moves.preemptions,
+                migrations: moves.migrations,
+                ..tally_of(set, own.iter())
+            };
             TaskOutcome {
                 name: task.name.clone(),
                 critical: task.criticality > 0,
@@ -176,6 +221,7 @@ fn outcome(
         scheduler: scheduler.to_owned(),
         source,
         loaded: None,
+        means: Means::new(Needs::Nowhere, source.name()),
         total: figures(converted, &tally, &jobs, known),
         tasks,
         jobs,
@@ -199,7 +245,7 @@ fn tally_of<'a>(set: &TaskSet, jobs: impl Iterator<Item = &'a JobRecord>) -> Tal
     tally
 }
 
-/// `known`: who ran where, and so how busy the cores were.
+/// `known`: who ran where, and so how busy the cores were and how often jobs moved.
 fn figures(converted: &Converted, tally: &Tally, jobs: &[JobRecord], known: bool) -> Figures {
     let set = &converted.set;
     let metrics = Metrics::of(tally, set.cores, set.horizon_ns);
@@ -209,6 +255,8 @@ fn figures(converted: &Converted, tally: &Tally, jobs: &[JobRecord], known: bool
     Figures {
         metrics: Metrics {
             utilisation: metrics.utilisation.filter(|_| known),
+            preemptions: metrics.preemptions.filter(|_| known),
+            migrations: metrics.migrations.filter(|_| known),
             ..metrics
         },
         response_p50_ms: at(0.5),

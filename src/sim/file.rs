@@ -7,6 +7,7 @@ use thiserror::Error;
 use super::task::{Arrival, Execution, Task, TaskSet};
 use super::time::Ns;
 use crate::report::file::read_whole;
+use crate::spelling::nearest;
 
 #[derive(Debug, Error)]
 pub enum FileError {
@@ -47,11 +48,11 @@ impl TaskSet {
         };
         let set: TaskSet = match extension(path).or_else(|| nameless(path, text)) {
             Some("json") => {
-                serde_json::from_str(text).map_err(|e| syntax(e.line(), e.to_string()))?
+                serde_json::from_str(text).map_err(|e| syntax(e.line(), meant(&e.to_string())))?
             }
             Some("toml") => toml::from_str(text).map_err(|e| {
                 let line = e.span().map_or(1, |s| line_of(text, s.start));
-                syntax(line, e.message().to_owned())
+                syntax(line, meant(e.message()))
             })?,
             _ => return Err(FileError::Format { path: path.into() }),
         };
@@ -203,6 +204,23 @@ fn wrong_with(task: &Task) -> Option<&'static str> {
     (!sane).then_some("the execution shares must be positive, in order and at most 1000")
 }
 
+/// Adds which field somebody meant to "unknown field `wcet`, expected one of `name`, …".
+fn meant(message: &str) -> String {
+    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    let meant = match quoted.split_first() {
+        Some((unknown, known)) if message.starts_with("unknown field") => {
+            // Units are easily left out.
+            let with_unit = format!("{unknown}_ns");
+            nearest(&[unknown, &with_unit], known)
+        }
+        _ => None,
+    };
+    match meant {
+        Some(meant) => format!("{message}; did you mean `{meant}`?"),
+        None => message.to_owned(),
+    }
+}
+
 /// Standard input and `<(command)` have no ending: JSON begins with a bracket, TOML never.
 fn nameless(path: &Path, text: &str) -> Option<&'static str> {
     path.extension()
@@ -272,6 +290,11 @@ mod tests {
             (
                 good.replace("wcet_ns", "wcet"),
                 "line 7: unknown field `wcet`",
+            ),
+            (good.replace("wcet_ns", "wcet"), "did you mean `wcet_ns`?"),
+            (
+                good.replace("horizon_ns", "horizn_ns"),
+                "did you mean `horizon_ns`?",
             ),
             (
                 good.replace("cores = 1", "cores = 0"),

@@ -27,8 +27,11 @@ pub struct Metrics {
     pub lateness_p95_ms: f64,
     pub lateness_p99_ms: f64,
     pub lateness_max_ms: f64,
-    pub migrations: u64,
-    pub preemptions: u64,
+    /// Absent where nobody knows who ran when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub migrations: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preemptions: Option<u64>,
     /// Share of the cores' time spent on jobs; absent where nobody knows who ran when.
     pub utilisation: Option<f64>,
 }
@@ -68,8 +71,8 @@ impl Metrics {
             lateness_p95_ms: late(0.95),
             lateness_p99_ms: late(0.99),
             lateness_max_ms: late(1.0),
-            migrations: tally.migrations,
-            preemptions: tally.preemptions,
+            migrations: Some(tally.migrations),
+            preemptions: Some(tally.preemptions),
             utilisation: Some(tally.busy as f64 / (cores as f64 * horizon as f64)),
         }
     }

@@ -109,6 +109,32 @@ impl Task {
         }
     }
 
+    /// A task of recorded jobs; what policies may want to know of it is summed up.
+    pub fn traced(name: String, jobs: Vec<TraceJob>, horizon: Ns) -> Self {
+        let relative = |job: &TraceJob| {
+            let deadline = job.deadline_ns.unwrap_or(horizon);
+            deadline.saturating_sub(job.release_ns).max(1)
+        };
+        let gaps = jobs.len() as u64 - 1;
+        let span = jobs[jobs.len() - 1].release_ns - jobs[0].release_ns;
+        let period = span.checked_div(gaps).unwrap_or(horizon);
+        Self {
+            name,
+            period_ns: period.max(1),
+            wcet_ns: jobs
+                .iter()
+                .map(|job| job.execution_ns)
+                .max()
+                .unwrap_or(1)
+                .max(1),
+            deadline_ns: jobs.iter().map(relative).min().unwrap_or(horizon),
+            offset_ns: 0,
+            criticality: 0,
+            arrival: Arrival::Trace(jobs),
+            execution: Execution::Wcet,
+        }
+    }
+
     pub fn utilisation(&self) -> f64 {
         self.wcet_ns as f64 / self.period_ns as f64
     }

@@ -30,7 +30,7 @@ pub struct Row {
     pub against_best: f64,
     pub against_best_low: f64,
     pub against_best_high: f64,
-    pub edf: Option<f64>,
+    pub plain_edf: Option<f64>,
     pub edf_drop: Option<f64>,
     pub oracle: Option<f64>,
     pub response_ratio: Option<f64>,
@@ -62,9 +62,10 @@ pub struct Suite<'a> {
     pub sets: usize,
     /// Such as "ABC".
     pub lines: &'a str,
-    /// Called after every cell.
-    pub tick: &'a (dyn Fn() + Sync),
 }
+
+/// Who meets every cell beside its rivals.
+const ENTRANTS: usize = 3;
 
 impl Suite<'_> {
     pub fn cells(&self) -> Vec<Cell> {
@@ -73,13 +74,24 @@ impl Suite<'_> {
         cells
     }
 
-    pub fn run(&self) -> Report {
+    /// What [`Suite::run`] reports in all.
+    pub fn work(&self) -> u64 {
+        let cells = self.cells();
+        cells.iter().map(|cell| self.work_of(cell)).sum()
+    }
+
+    fn work_of(&self, cell: &Cell) -> u64 {
+        cell.work_of_a_run() * cell.runs(ENTRANTS, self.sets)
+    }
+
+    /// `tick` is called with the line and the work that is done, after every run.
+    pub fn run(&self, tick: &(dyn Fn(char, u64) + Sync)) -> Report {
         let native = Native::new(self.model.weights(), Precision::Float);
         let config = |shield| policy(self.model.tokenizer(), shield);
         let make = |shield| {
             Box::new(Decided::for_machine(config(shield), native.clone())) as Box<dyn Policy>
         };
-        let entrants = [
+        let entrants: [Entrant; ENTRANTS] = [
             Entrant {
                 name: "shielded".into(),
                 make: &|| make(ShieldMode::On),
@@ -97,8 +109,9 @@ impl Suite<'_> {
             .cells()
             .iter()
             .map(|cell| {
-                let comparison = cell.run(&entrants, self.sets, EVALUATION_SEED, &|| {});
-                (self.tick)();
+                let work = cell.work_of_a_run();
+                let done = || tick(cell.line, work);
+                let comparison = cell.run(&entrants, self.sets, EVALUATION_SEED, &done);
                 row(cell, &comparison)
             })
             .collect();
@@ -109,7 +122,7 @@ impl Suite<'_> {
             })
             .collect();
         Report {
-            version: 1,
+            version: 2,
             model: self.model.provenance().name.clone(),
             sets: self.sets,
             seed: EVALUATION_SEED,
@@ -163,13 +176,13 @@ fn row(cell: &Cell, comparison: &Comparison) -> Row {
         against_best: difference.difference,
         against_best_low: difference.ci_low,
         against_best_high: difference.ci_high,
-        edf: rival("edf").map(mean),
+        plain_edf: rival("plain-edf").map(mean),
         edf_drop: rival("edf-drop").map(mean),
         oracle: comparison
             .oracle
             .as_ref()
             .map(|o| 100.0 * o.compliance.mean),
-        response_ratio: rival("edf")
+        response_ratio: rival("plain-edf")
             .and_then(response)
             .zip(response(shielded))
             .map(|(edf, ours)| ours / edf),
@@ -203,7 +216,10 @@ fn verdict(line: char, rows: &[&Row]) -> Verdict {
                 format!("{all:.2} % on the worst set"),
             );
             let ratio = -least(&|r| -r.response_ratio.unwrap_or(f64::INFINITY));
-            promise(ratio <= 0.90, format!("mean response {ratio:.3} of EDF's"));
+            promise(
+                ratio <= 0.90,
+                format!("mean response {ratio:.3} of plain-edf's"),
+            );
             let bare = least(&|r| r.bare);
             promise(bare >= 99.0, format!("{bare:.2} % without the shield"));
         }
@@ -222,19 +238,19 @@ fn verdict(line: char, rows: &[&Row]) -> Verdict {
             let bare = least(&|r| r.bare - r.edf_drop.unwrap_or(f64::NAN));
             promise(
                 bare >= -NOTHING,
-                format!("without the shield {bare:+.2} points against EDF-drop at the worst load"),
+                format!("without the shield {bare:+.2} points against edf-drop at the worst load"),
             );
         }
         'C' => {
             promise(worst >= -NOTHING, at_least_best);
-            let above = |r: &Row| match r.edf {
+            let above = |r: &Row| match r.plain_edf {
                 Some(edf) if r.load.0 >= 1.25 => r.shielded - edf,
                 _ => f64::INFINITY,
             };
             let above = least(&above);
             promise(
                 above >= 40.0,
-                format!("{above:.1} points above EDF from U = 1.25 on"),
+                format!("{above:.1} points above plain-edf from U = 1.25 on"),
             );
         }
         'D' => {
@@ -291,7 +307,7 @@ mod tests {
             against_best: shielded - rival,
             against_best_low: 0.0,
             against_best_high: 0.0,
-            edf: Some(10.0),
+            plain_edf: Some(10.0),
             edf_drop: Some(rival - 2.0),
             oracle: Some(rival + 0.3),
             response_ratio: Some(0.85),

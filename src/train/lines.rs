@@ -4,7 +4,7 @@
 use crate::sim::compare::{self, Comparison, Contestant};
 use crate::sim::engine::{Knowledge, Options};
 use crate::sim::policies::{self, Policy};
-use crate::sim::task::{Execution, Semantics, TaskSet};
+use crate::sim::task::{Execution, Semantics, Task, TaskSet};
 use crate::sim::time::{Ns, SECOND};
 use crate::sim::workload::{self, Params};
 
@@ -32,7 +32,7 @@ pub struct Cell {
 const ONE_CORE: &[&str] = &[
     "mh",
     "edf-drop",
-    "edf",
+    "plain-edf",
     "rm",
     "dm",
     "llf-drop",
@@ -46,7 +46,7 @@ const MANY_CORES: &[&str] = &[
     "mh-llf",
     "llf-drop",
     "edf-drop",
-    "edf",
+    "plain-edf",
     "rm",
     "srpt",
     "edzl",
@@ -71,7 +71,7 @@ pub fn cells() -> Vec<Cell> {
     };
     let mut cells = vec![Cell {
         load: (0.6, 1.0),
-        rivals: &["edf", "srpt"],
+        rivals: &["plain-edf", "srpt"],
         ..cell('A', "five tasks", "random5", 0.0, Semantics::Continue)
     }];
     for load in [1.1, 1.25, 1.5, 1.75, 2.0] {
@@ -183,6 +183,20 @@ impl Cell {
         workload.generate(&params, seed, index)
     }
 
+    /// How long a run takes, in units of its own: every job is weighed against those that wait.
+    pub fn work_of_a_run(&self) -> u64 {
+        let set = self.set(EVALUATION_SEED, 0);
+        let jobs = |task: &Task| set.horizon_ns / task.period_ns.max(1) + 1;
+        let jobs: u64 = set.tasks.iter().map(jobs).sum();
+        jobs * set.tasks.len() as u64
+    }
+
+    /// How often `run` calls its tick.
+    pub fn runs(&self, entrants: usize, sets: usize) -> u64 {
+        let each = entrants + self.rivals.len() + usize::from(self.with_oracle);
+        (sets * each) as u64
+    }
+
     /// Entrants first, then the rivals, all on the same sets.
     pub fn run(
         &self,
@@ -215,5 +229,31 @@ impl Cell {
             with_oracle: self.with_oracle,
             tick,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    #[test]
+    fn a_cell_ticks_as_often_as_it_says() {
+        let cells = cells();
+        let short = Some(SECOND / 5);
+        for line in ['A', 'B'] {
+            let cell = cells.iter().find(|cell| cell.line == line).unwrap();
+            let cell = Cell {
+                horizon_ns: short,
+                ..cell.clone()
+            };
+            let ticks = AtomicU64::new(0);
+            let tick = || {
+                ticks.fetch_add(1, Ordering::Relaxed);
+            };
+            cell.run(&[], 3, 1, &tick);
+            assert_eq!(ticks.into_inner(), cell.runs(0, 3), "line {line}");
+            assert!(cell.work_of_a_run() > 0);
+        }
     }
 }

@@ -24,8 +24,6 @@ pub mod learner;
 pub mod lines;
 mod matrix;
 pub mod net;
-#[cfg(test)]
-mod net_tests;
 mod recorded;
 pub mod replay;
 pub mod rollout;

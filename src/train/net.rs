@@ -455,3 +455,6 @@ fn softmax(logits: &mut [f32]) {
         *logit /= sum;
     }
 }
+
+#[cfg(test)]
+mod tests;

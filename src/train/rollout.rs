@@ -414,5 +414,4 @@ fn worth_loss(sample: &Sample, q: &[f32], dq: &mut [f32]) -> f32 {
 }
 
 #[cfg(test)]
-#[path = "rollout_tests.rs"]
 mod tests;

@@ -71,7 +71,15 @@ impl Validation {
             let entry = policies::find(name).expect("a policy of ours");
             validation.by_cell(&|| (entry.make)())
         };
-        let rivals = ["mh", "edf-drop", "rm", "srpt", "llf-drop", "edf", "mh-llf"];
+        let rivals = [
+            "mh",
+            "edf-drop",
+            "rm",
+            "srpt",
+            "llf-drop",
+            "plain-edf",
+            "mh-llf",
+        ];
         let by_rival: Vec<Vec<f64>> = rivals.iter().map(|name| classic(name)).collect();
         let best: Vec<f64> = (0..validation.cells.len())
             .map(|cell| by_rival.iter().map(|rival| rival[cell]).fold(0.0, f64::max))

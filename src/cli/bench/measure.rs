@@ -75,11 +75,24 @@ pub struct Plan<'a> {
     pub seed: u64,
     /// For every number of jobs.
     pub time: Duration,
+    /// Told of every measurement before it begins.
+    pub begin: &'a dyn Fn(String),
 }
 
 pub const PAPER: &str = "paper, dense, ort";
 
 impl Plan<'_> {
+    /// How often `begin` is called for these numbers of jobs.
+    pub fn measurements(&self, numbers: &[u32]) -> u64 {
+        let few = numbers.iter().filter(|&&n| n as usize <= MOST_PAPER_ROWS);
+        let curves = match (self.backends.contains(&Backend::Native), self.runtime) {
+            (false, _) => 0,
+            (true, None) => numbers.len(),
+            (true, Some(_)) => numbers.len() + few.count(),
+        };
+        (numbers.len() + curves) as u64
+    }
+
     fn native(&self, precision: Precision) -> Native {
         Native::new(self.model.weights(), precision)
     }
@@ -123,6 +136,7 @@ impl Plan<'_> {
     /// `moments` all have so many jobs.
     pub fn rows(&self, jobs: usize, moments: &[Moment]) -> Result<Vec<Row>, OrtError> {
         let mut contestants = self.contestants(jobs)?;
+        (self.begin)(format!("{jobs} jobs"));
         let times = race(&mut contestants, moments, self.time)?;
         let distinct = contestants
             .iter()
@@ -211,6 +225,7 @@ impl Plan<'_> {
             .collect();
         let mut curves = [const { Vec::new() }; 3];
         for (jobs, moments) in points {
+            (self.begin)(format!("{jobs} jobs, {backend} encoder"));
             let times = race(&mut contestants, moments, self.time)?;
             for (curve, stages) in curves.iter_mut().zip(&times) {
                 curve.push((*jobs, percentile(stages, 0.5, |stages| stages.encode)));

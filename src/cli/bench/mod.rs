@@ -7,6 +7,7 @@ mod moments;
 pub(super) use moments::{moments, Moment, CPUS};
 
 use super::out::{self, outln};
+use super::{progress, time};
 use crate::agent::accel::{find_onnxruntime, OrtSearch};
 use crate::policy::network::{Device, Model, Native, Precision};
 use crate::report::table::Table;
@@ -56,9 +57,9 @@ pub struct BenchArgs {
     #[arg(long, value_enum, default_value = "cpu")]
     device: DeviceArg,
 
-    /// Seconds to measure for each number of jobs
-    #[arg(long, default_value_t = 1.0, value_parser = seconds)]
-    seconds: f64,
+    /// How long to measure for each number of jobs; a number alone is seconds
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = measuring_time)]
+    seconds: Duration,
 
     /// Where everything random starts
     #[arg(long, default_value_t = 1, value_parser = super::sim::parse_seed, allow_hyphen_values = true)]
@@ -69,14 +70,8 @@ pub struct BenchArgs {
     json: bool,
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
-    let seconds = text
-        .parse()
-        .map_err(|_| format!("'{text}' is not a number"))?;
-    if !(0.01..=600.0).contains(&seconds) {
-        return Err("must be between 0.01 and 600".into());
-    }
-    Ok(seconds)
+fn measuring_time(text: &str) -> Result<Duration, String> {
+    time::parse_seconds(text, Duration::from_millis(10), Duration::from_secs(600))
 }
 
 #[derive(Serialize)]
@@ -117,6 +112,7 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         Backend::NativeInt8,
         Backend::NativeBf16,
     ];
+    let bar = progress::measurements(args.n.len() as u64);
     let plan = Plan {
         model: &model,
         backends: if args.backend.is_empty() {
@@ -126,8 +122,13 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         },
         runtime: runtime.as_ref(),
         seed: args.seed,
-        time: Duration::from_secs_f64(args.seconds),
+        time: args.seconds,
+        begin: &|what| {
+            bar.set_message(what);
+            bar.inc(1);
+        },
     };
+    bar.set_length(plan.measurements(&args.n));
     stay_on_this_cpu();
     let mut outcome = Outcome {
         model: model.provenance().name.clone(),
@@ -155,6 +156,7 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     if plan.backends.contains(&Backend::Native) {
         outcome.scaling = plan.scaling(&points)?;
     }
+    bar.finish_and_clear();
     if args.json {
         outln!("{}", serde_json::to_string_pretty(&outcome)?);
     } else {

@@ -1,10 +1,14 @@
 //! `scx_temponet monitor`: what a loaded scheduler is doing, full screen.
 
-mod scene;
+mod app;
+mod history;
+mod panels;
 mod source;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod text;
+mod verdict;
 mod view;
 
 use std::io::{IsTerminal, Write};
@@ -13,24 +17,31 @@ use std::time::{Duration, Instant};
 
 use anyhow::{bail, Context, Result};
 use clap::Args;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use ratatui::DefaultTerminal;
+use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{self, Event};
+use ratatui::{DefaultTerminal, Terminal};
+use serde_json::Value;
 
-use self::scene::Scene;
+use self::app::{App, Step};
 use self::source::Source;
 use super::out;
 
 /// Watch a scheduler that is already loaded, full screen.
 ///
-/// One lane per CPU with what runs there, the tasks whose deadlines are most in
-/// danger, who decides how often and how late, and deadlines met and missed.
-/// `--json` prints the figures instead, a line each time, and ends with status 2 where no
-/// scheduler is loaded.
+/// Who decides now, deadlines met and missed per second and since load, their history, the
+/// tasks that miss most or are about to, and every CPU's load. Keys: q quits, p pauses, s sorts,
+/// / filters, ? explains.
+/// `--once` prints the same as text and ends; `--json` prints the figures, a line each time.
+/// Both end with status 2 where no scheduler is loaded.
 #[derive(Debug, Args)]
 pub struct MonitorArgs {
-    /// Seconds between two looks
-    #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = super::load::interval)]
+    /// Time between two looks, such as 500ms; a number alone is seconds
+    #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = super::load::interval)]
     interval: Duration,
+
+    /// Print the figures of one interval and end; no terminal is needed
+    #[arg(long)]
+    once: bool,
 
     /// Print the figures as JSON, a line each time, and draw nothing
     #[arg(long)]
@@ -44,10 +55,13 @@ pub struct MonitorArgs {
 pub fn run(args: &MonitorArgs) -> Result<()> {
     let source = Source::new(&args.socket);
     if args.json {
-        return print(source, args.interval);
+        return print(source, args.interval, args.once);
+    }
+    if args.once {
+        return out::write(&once(source, args.interval)?);
     }
     if !std::io::stdout().is_terminal() {
-        bail!("standard output is no terminal; --json prints the figures");
+        bail!("standard output is no terminal; --once and --json print the figures");
     }
     let mut terminal = ratatui::try_init().context("cannot draw on this terminal")?;
     let watched = watch(&mut terminal, source, args.interval);
@@ -58,14 +72,31 @@ pub fn run(args: &MonitorArgs) -> Result<()> {
 /// A scheduler that is being started is waited for this long.
 const SHORT_WAIT: Duration = Duration::from_secs(3);
 
-/// Without a scheduler this ends; one that was there may come back, and why there is nothing
-/// meanwhile is said on standard error whenever the reason changes.
-fn print(mut source: Source, interval: Duration) -> Result<()> {
-    let mut complaint = String::new();
-    let mut seen = false;
+/// Without a scheduler this ends.
+fn first_look<T>(mut look: impl FnMut() -> Result<T, String>, interval: Duration) -> Result<T> {
     let until = Instant::now() + SHORT_WAIT;
     loop {
-        match source.read() {
+        match look() {
+            Ok(seen) => return Ok(seen),
+            Err(reason) if Instant::now() >= until => {
+                bail!("{reason}; load one with `scx_temponet`, or say where it is with --socket")
+            }
+            Err(_) => std::thread::sleep(interval.min(SHORT_WAIT / 10)),
+        }
+    }
+}
+
+/// A scheduler that was there may come back, and why there is nothing meanwhile is said on
+/// standard error whenever the reason changes.
+fn print(mut source: Source, interval: Duration, once: bool) -> Result<()> {
+    let mut figures: Result<Value, String> = Ok(first_look(|| source.read(), interval)?);
+    if once {
+        std::thread::sleep(interval);
+        figures = source.read();
+    }
+    let mut complaint = String::new();
+    loop {
+        match figures {
             Ok(figures) => {
                 // One write for the line: a reader never sees half of it.
                 let written = std::io::stdout().write_all(format!("{figures}\n").as_bytes());
@@ -74,17 +105,8 @@ fn print(mut source: Source, interval: Duration) -> Result<()> {
                     written => written.context("cannot write the figures")?,
                 }
                 complaint.clear();
-                seen = true;
             }
-            Err(reason) if !seen => {
-                if Instant::now() >= until {
-                    bail!(
-                        "{reason}; load one with `scx_temponet`, or say where it is with --socket"
-                    );
-                }
-                std::thread::sleep(interval.min(SHORT_WAIT / 10));
-                continue;
-            }
+            Err(reason) if once => bail!("{reason}"),
             Err(reason) => {
                 if reason != complaint {
                     out::errln!("scx_temponet: {reason}");
@@ -92,37 +114,77 @@ fn print(mut source: Source, interval: Duration) -> Result<()> {
                 complaint = reason;
             }
         }
+        if once {
+            return Ok(());
+        }
         std::thread::sleep(interval);
+        figures = source.read();
     }
 }
 
+/// Where nobody says how wide a line may be.
+const USUAL_WIDTH: u16 = 100;
+/// Nothing is cut off for want of height.
+const TALL: u16 = 400;
+
+fn once(mut source: Source, interval: Duration) -> Result<String> {
+    first_look(|| source.look(), interval)?;
+    std::thread::sleep(interval);
+    let mut app = App::default();
+    app.take(source.look());
+    if let Some(Err(reason)) = &app.look {
+        bail!("{reason}");
+    }
+    let columns = std::env::var("COLUMNS").ok().and_then(|n| n.parse().ok());
+    let width = match ratatui::crossterm::terminal::size() {
+        Ok((width, _)) if std::io::stdout().is_terminal() => width,
+        _ => columns.unwrap_or(USUAL_WIDTH),
+    };
+    let mut lines = drawn(&app, width.clamp(40, 400), TALL)?;
+    // The keys.
+    lines.pop();
+    while lines.last().is_some_and(|line| line.is_empty()) {
+        lines.pop();
+    }
+    Ok(lines.join("\n") + "\n")
+}
+
+/// The screen as text.
+fn drawn(app: &App, width: u16, height: u16) -> Result<Vec<String>> {
+    let mut terminal = Terminal::new(TestBackend::new(width, height))?;
+    terminal.draw(|frame| view::draw(frame, app))?;
+    let buffer = terminal.backend().buffer();
+    let line = |y| -> String { (0..width).map(|x| buffer[(x, y)].symbol()).collect() };
+    Ok((0..height).map(|y| line(y).trim_end().to_owned()).collect())
+}
+
+/// A scheduler counts from when it is first asked, so the first figures need a moment.
+const FIRST_MOMENT: Duration = Duration::from_millis(300);
+
 fn watch(terminal: &mut DefaultTerminal, mut source: Source, interval: Duration) -> Result<()> {
+    let mut app = App::default();
     loop {
-        let scene = match source.read() {
-            Ok(figures) => Scene::from_json(&figures),
-            Err(reason) => Scene::absent(reason),
-        };
-        let next = Instant::now() + interval;
+        let mut wait = interval;
+        if !app.is_paused {
+            let was_open = source.is_open();
+            match source.look() {
+                Ok(_) if !was_open => wait = FIRST_MOMENT.min(interval),
+                look => app.take(look),
+            }
+        }
+        let next = Instant::now() + wait;
         loop {
-            terminal.draw(|frame| view::draw(frame, &scene))?;
+            terminal.draw(|frame| view::draw(frame, &app))?;
             let left = next.saturating_duration_since(Instant::now());
             // A key or a new size ends the wait; the figures stay until it is time.
             if !event::poll(left)? {
                 break;
             }
-            if matches!(event::read()?, Event::Key(key) if is_farewell(key)) {
-                return Ok(());
+            if let Event::Key(key) = event::read()? {
+                if app.press(key) == Step::Quit {
+                    return Ok(());
+                }
             }
         }
     }
-}
-
-/// In raw mode Ctrl-C is a key like any other.
-fn is_farewell(key: KeyEvent) -> bool {
-    key.kind == KeyEventKind::Press
-        && match key.code {
-            KeyCode::Char('q') | KeyCode::Esc => true,
-            KeyCode::Char('c') => key.modifiers.contains(KeyModifiers::CONTROL),
-            _ => false,
-        }
 }

@@ -3,11 +3,23 @@
 use std::path::{Path, PathBuf};
 
 use scx_stats::prelude::*;
-use serde_json::Value;
+use scx_stats::StatsErrno;
+use serde::de::DeserializeOwned;
+
+use crate::agent::stats::{Metrics, SINCE_LOAD};
 
 /// A scheduler that answers later than this is as good as gone. The thread that answers is a
 /// task like others, and may have to wait for as long as any (`TN_STARVE_BOUND`, 4 s).
 const PATIENCE_MS: u64 = 6000;
+
+/// What the scheduler served at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Look {
+    /// Of the time since the look before.
+    pub recent: Metrics,
+    /// Since load; none from a scheduler too old to serve it.
+    pub total: Option<Metrics>,
+}
 
 pub struct Source {
     socket: PathBuf,
@@ -22,9 +34,14 @@ impl Source {
         }
     }
 
+    /// Whether the next figures are those since the last ones, not those since now.
+    pub fn is_open(&self) -> bool {
+        self.client.is_some()
+    }
+
     /// What happened since the last time. A scheduler may come and go between
     /// two calls; the error says why there is nothing now.
-    pub fn read(&mut self) -> Result<Value, String> {
+    pub fn read<T: DeserializeOwned>(&mut self) -> Result<T, String> {
         let mut client = match self.client.take() {
             Some(client) => client,
             None => StatsClient::new()
@@ -32,10 +49,37 @@ impl Source {
                 .connect(Some(PATIENCE_MS))
                 .map_err(|e| format!("no scheduler answers at {}: {e:#}", self.socket.display()))?,
         };
-        let figures = client
-            .request("stats", Vec::new())
-            .map_err(|e| format!("the scheduler stopped answering: {e:#}"))?;
+        let figures =
+            client
+                .request("stats", Vec::new())
+                .map_err(|e| match e.is::<serde_json::Error>() {
+                    true => format!(
+                        "use the monitor of the scheduler's own version: this program cannot read \
+                     its figures ({e})"
+                    ),
+                    false => format!("the scheduler stopped answering: {e:#}"),
+                })?;
         self.client = Some(client);
         Ok(figures)
+    }
+
+    /// The same with the totals.
+    pub fn look(&mut self) -> Result<Look, String> {
+        let recent = self.read()?;
+        let target = vec![("target".to_owned(), SINCE_LOAD.to_owned())];
+        let mut total = None;
+        if let Some(mut client) = self.client.take() {
+            match client.request("stats", target) {
+                Ok(metrics) => {
+                    total = Some(metrics);
+                    self.client = Some(client);
+                }
+                // It answered, and knows no such figures.
+                Err(e) if e.is::<StatsErrno>() => self.client = Some(client),
+                // An answer that comes later would be taken for that to the next question.
+                Err(_) => {}
+            }
+        }
+        Ok(Look { recent, total })
     }
 }

@@ -1,26 +1,35 @@
-use ratatui::backend::TestBackend;
-use ratatui::Terminal;
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use serde_json::{json, Value};
 
-use super::scene::{Bucket, Scene};
-use super::text::{bar, clean, count, duration, percent, rate};
-use super::view;
+use super::app::{App, Sort, Step};
+use super::history::spark;
+use super::source::{Look, Source};
+use super::text::{bar, clean, count, duration, lasted, on_time, percent, rate};
+use super::verdict::{verdict, Mood};
+use super::view::share;
 use crate::agent::agent_stats::{AgentMetrics, CpuMetrics, EndangeredMetrics, Flags, Spread};
-use crate::agent::stats::{ClassMetrics, Metrics};
+use crate::agent::stats::{ClassMetrics, Metrics, OffenderMetrics};
 
-const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (60, 20)];
+/// The sizes that the screen is made for.
+const SIZES: [(u16, u16); 3] = [(70, 20), (100, 30), (200, 60)];
 
-fn drawn(scene: &Scene, width: u16, height: u16) -> Vec<String> {
-    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal.draw(|frame| view::draw(frame, scene)).unwrap();
-    let buffer = terminal.backend().buffer();
-    (0..height)
-        .map(|y| (0..width).map(|x| buffer[(x, y)].symbol()).collect())
-        .collect()
+fn drawn(app: &App, width: u16, height: u16) -> Vec<String> {
+    super::drawn(app, width, height).unwrap()
 }
 
-fn screen(figures: &Value, width: u16, height: u16) -> String {
-    drawn(&Scene::from_json(figures), width, height).join("\n")
+fn showing(look: Look) -> App {
+    let mut app = App::default();
+    app.take(Ok(look));
+    app
+}
+
+fn screen(look: &Look, width: u16, height: u16) -> String {
+    drawn(&showing(look.clone()), width, height).join("\n")
 }
 
 fn assert_shows(screen: &str, words: &[&str]) {
@@ -31,7 +40,7 @@ fn assert_shows(screen: &str, words: &[&str]) {
 
 /// What a scheduler would serve: of its own type, so that no figure is shown here that
 /// is never sent.
-fn busy() -> Metrics {
+fn busy() -> Look {
     let spread = |p50, p99, counts: &[u64]| Spread {
         p50,
         p99,
@@ -41,31 +50,57 @@ fn busy() -> Metrics {
         met,
         missed,
         response_us,
+        wait_us: 310.0,
         wait_max_us,
+        runs: 100,
         ..Default::default()
     };
-    let runs = |pid, comm: &str, tier: &str| CpuMetrics {
+    let runs = |pid, comm: &str, tier: &str, busy| CpuMetrics {
         pid,
         comm: comm.into(),
         tier: tier.into(),
+        busy,
     };
-    let danger = |slack_us, remaining_us, criticality| EndangeredMetrics {
+    let danger = |slack_us, remaining_us, criticality, kept| EndangeredMetrics {
         slack_us,
         remaining_us,
         deadline_us: slack_us + remaining_us,
         criticality,
-        kept: 1,
+        kept,
+    };
+    let offender = |missed, met, lateness_max_us| OffenderMetrics {
+        missed,
+        met,
+        lateness_max_us,
+        class: "declared".into(),
     };
     let ages = [0, 0, 0, 0, 0, 0, 0, 0, 0, 300, 0, 0, 150, 2, 0, 0];
-    Metrics {
+    let classes = |times: u64| -> BTreeMap<String, ClassMetrics> {
+        [
+            ("late".into(), class(0, 0, 0.0, 1_500_000.0)),
+            (
+                "declared".into(),
+                class(150 * times, 50 * times, 12_000.0, 20_000.0),
+            ),
+            ("background".into(), class(0, 0, 0.0, 2_000.0)),
+            ("inferred".into(), class(80 * times, 0, 900.0, 31_000.0)),
+        ]
+        .into()
+    };
+    let recent = Metrics {
+        interval_s: 2.0,
         agent: AgentMetrics {
             policy: "temponet".into(),
             level: "agent".into(),
             backend: "ort".into(),
             provider: "CPU".into(),
             model: "temponet-6d1f".into(),
-            decisions: 412,
+            decisions: 824,
             decisions_per_s: 412.0,
+            inferences: 200,
+            told: 2000,
+            tasks: 12,
+            given_up: 3,
             cpu_share: 0.031,
             budget: 0.05,
             inference_us: spread(180, 950, &[1]),
@@ -73,7 +108,12 @@ fn busy() -> Metrics {
             decision_age_us: spread(700, 4200, &ages),
             resyncs: 1,
             stale: 7,
-            transitions: [("q-table".into(), 3), ("edf".into(), 0)].into(),
+            transitions: [
+                ("q-table".into(), 2),
+                ("agent".into(), 1),
+                ("edf".into(), 0),
+            ]
+            .into(),
             shield: Flags {
                 feasible: 0,
                 overload: 1,
@@ -86,185 +126,329 @@ fn busy() -> Metrics {
         queue: 100,
         idle: 100,
         preemptions: 12,
-        classes: [
-            ("late".into(), class(0, 0, 0.0, 1_500_000.0)),
-            ("declared".into(), class(75, 25, 12_000.0, 20_000.0)),
-            ("background".into(), class(0, 0, 0.0, 2_000.0)),
-        ]
-        .into(),
+        classes: classes(1),
         cpus: [
-            (1, runs(0, "swapper/1", "idle")),
-            (0, runs(4711, "camera", "declared")),
+            (1, runs(0, "swapper/1", "idle", 0.25)),
+            (0, runs(4711, "camera", "declared", 0.97)),
+            (2, runs(812, "cc1plus", "background", 1.0)),
+            (3, runs(99, "planner", "late", 0.5)),
         ]
         .into(),
         endangered: [
-            ("calm[9]".into(), danger(30_000.0, 1000.0, 0)),
-            ("doomed[8]".into(), danger(-1500.0, 2000.0, 3)),
+            ("calm[9]".into(), danger(30_000.0, 1000.0, 0, 1)),
+            ("doomed[8]".into(), danger(-1500.0, 2000.0, 3, 1)),
+            ("planner[99]".into(), danger(-9000.0, 7000.0, 0, 0)),
+        ]
+        .into(),
+        offenders: [
+            ("planner[99]".into(), offender(4100, 12, 250_000.0)),
+            ("camera[4711]".into(), offender(3, 29_997, 800_000.0)),
         ]
         .into(),
         ..Default::default()
+    };
+    let total = Metrics {
+        interval_s: 3900.0,
+        preemptions: 44_000,
+        decision: 1_200_000,
+        q_table: 9_000,
+        queue: 810_000,
+        idle: 4_100_000,
+        classes: classes(1950),
+        agent: AgentMetrics {
+            transitions: [("q-table".into(), 9)].into(),
+            ..Default::default()
+        },
+        ..Default::default()
+    };
+    Look {
+        recent,
+        total: Some(total),
     }
-}
-
-fn served(metrics: &Metrics) -> Value {
-    serde_json::to_value(metrics).unwrap()
 }
 
 #[test]
 fn a_wide_screen_shows_everything_that_is_reported() {
-    let screen = screen(&served(&busy()), 120, 40);
+    let screen = screen(&busy(), 200, 60);
     assert_shows(
         &screen,
         &[
-            "policy temponet",
-            "decides agent",
-            "runs on ort CPU",
-            "model temponet-6d1f",
+            "temponet",
+            "overload: the agent gave up 3 of 12 tasks",
+            "temponet-6d1f on ort CPU",
+            "loaded for 1 h 5 min",
+            "figures of 2.0 s",
             "412/s",
-            "3.1 % of 5.0 %",
+            "100/s by the network",
+            "3.1 %",
+            "of 5.0 %",
             "180 µs",
             "950 µs",
             "1.3 ms",
             "4.2 ms",
             "≤ 1.0 ms",
-            "agent              600  60.0 %",
-            "Q-table            200  20.0 %",
-            "declared         75      25    75.0   12.0 ms   20.0 ms",
-            "1.5 s",
+            "not all can be on time, overload",
             "camera[4711]",
             "idle",
-            "doomed[8]",
-            "-1.5 ms",
             "!3 doomed[8]",
-            "feasible no, overload yes, burst no",
-            "resyncs 1, stale 7",
-            "q-table 3",
-            "preemptions 12",
+            "-1.5 ms",
+            "given up",
+            "resyncs",
+            "stale",
+            "fell to q-table",
+            "preemptions",
         ],
     );
+    assert!(!screen.contains("fell to agent"), "{screen}");
+    assert!(!screen.contains("more ↓"), "{screen}");
+}
+
+/// The one line that begins with these words.
+fn line_of<'a>(screen: &'a str, begin: &str) -> Vec<&'a str> {
+    let mut lines = screen.lines().filter(|line| line.starts_with(begin));
+    let line = lines
+        .next()
+        .unwrap_or_else(|| panic!("no '{begin}'\n{screen}"));
+    line.split_whitespace().collect()
 }
 
 #[test]
-fn an_ordinary_terminal_shows_deadlines_lanes_dangers_and_sources() {
-    let screen = screen(&served(&busy()), 80, 24);
+fn rates_and_totals_stand_apart() {
+    let screen = screen(&busy(), 70, 60);
+    // 150 met and 50 missed in 2 s, and 1950 times as many since load.
+    let declared = line_of(&screen, "declared");
+    assert_eq!(declared[1..5], ["75", "25", "12.0", "ms"], "{screen}");
+    assert_eq!(declared[5..], ["292k", "97.5k", "75.0", "20.0", "ms"]);
+    assert_eq!(line_of(&screen, "agent  ")[1..4], ["300", "60.0", "%"]);
+    assert_eq!(line_of(&screen, "agent  ")[4], "1.2M");
+    assert_eq!(line_of(&screen, "preemptions")[1..], ["6.0", "44.0k"]);
+    assert_eq!(line_of(&screen, "fell to q-table")[3..], ["1.0", "9"]);
+    // Late and background work has no jobs: no zeros that read as perfect.
+    assert_eq!(line_of(&screen, "late")[1..5], ["-", "-", "-", "-"]);
+}
+
+#[test]
+fn every_size_keeps_what_matters_most() {
+    for (width, height) in SIZES {
+        let screen = screen(&busy(), width, height);
+        let lines: Vec<&str> = screen.lines().collect();
+        assert!(lines
+            .iter()
+            .all(|line| line.chars().count() <= width.into()));
+        assert_shows(
+            &screen,
+            &[
+                "overload: the agent gave up 3 of 12 tasks",
+                "75.0",
+                "since load, 1 h 5 min",
+                "missed/s",
+                "CPU load",
+                "planner[99]",
+                "load 68 %, 2.7 of 4 CPUs",
+                "q quit",
+            ],
+        );
+        // The last columns are whole.
+        let last = if width == 100 { "slack " } else { "due in" };
+        assert_shows(&screen, &["max wait", last]);
+        assert_shows(
+            &screen,
+            &["p pause", "s sort: misses", "/ filter", "? help"],
+        );
+    }
+}
+
+#[test]
+fn tasks_are_sorted_and_filtered_by_keys() {
+    let mut app = showing(busy());
+    let order = |app: &App| -> Vec<String> {
+        let screen = drawn(app, 70, 80).join("\n");
+        let (_, tasks) = screen.split_once("tasks by ").unwrap();
+        let (tasks, _) = tasks.split_once("CPUs: load").unwrap();
+        let names = tasks.lines().skip(2).filter(|line| line.contains('['));
+        names
+            .map(|line| line.trim_start_matches("!3 "))
+            .filter_map(|line| line.split('[').next())
+            .map(str::to_owned)
+            .collect()
+    };
+    assert_eq!(order(&app), ["planner", "camera", "calm", "doomed"]);
+    for (sort, expected) in [
+        (Sort::Lateness, ["camera", "planner", "calm", "doomed"]),
+        (Sort::Slack, ["planner", "doomed", "calm", "camera"]),
+        (Sort::Name, ["calm", "camera", "doomed", "planner"]),
+    ] {
+        press(&mut app, "s");
+        assert_eq!(app.sort, sort);
+        assert_eq!(order(&app), expected, "{sort:?}");
+    }
+    press(&mut app, "/CAM");
+    assert!(drawn(&app, 70, 20).join("\n").contains("filter: CAM"));
+    app.press(KeyEvent::from(KeyCode::Enter));
+    assert_eq!(order(&app), ["camera"]);
+    // While typing, keys are letters: this q does not quit.
+    press(&mut app, "/qq");
+    app.press(KeyEvent::from(KeyCode::Enter));
     assert_shows(
-        &screen,
-        &[
-            "75.0",
-            "camera[4711]",
-            "doomed[8]",
-            "Q-table",
-            "412/s",
-            "4.2 ms",
-            "feasible no",
-            "q quits",
-        ],
+        &drawn(&app, 70, 20).join("\n"),
+        &["the filter hides all 4 tasks", "only \"CAMqq\""],
     );
+    assert_eq!(app.press(KeyEvent::from(KeyCode::Esc)), Step::Stay);
+    assert_eq!(order(&app).len(), 4);
+    assert_eq!(app.press(KeyEvent::from(KeyCode::Esc)), Step::Quit);
+}
+
+fn press(app: &mut App, keys: &str) {
+    for key in keys.chars() {
+        assert_eq!(app.press(KeyEvent::from(KeyCode::Char(key))), Step::Stay);
+    }
 }
 
 #[test]
-fn a_narrow_terminal_keeps_what_matters_most() {
-    let screen = screen(&served(&busy()), 60, 20);
-    assert_shows(
-        &screen,
-        &[
-            "policy temponet",
-            "75.0",
-            "camera[4711]",
-            "412/s",
-            "q quits",
-        ],
-    );
+fn pause_help_and_quit_have_their_keys() {
+    let mut app = showing(busy());
+    press(&mut app, "p");
+    assert!(app.is_paused);
+    assert_shows(&drawn(&app, 70, 20).join("\n"), &["PAUSED", "p go on"]);
+    press(&mut app, " ");
+    assert!(!app.is_paused);
+    press(&mut app, "?");
+    for (width, height) in SIZES {
+        let help = drawn(&app, width, height).join("\n");
+        assert_shows(&help, &["Ctrl-C", "sort tasks", "not all can be on time"]);
+    }
+    assert_eq!(app.press(KeyEvent::from(KeyCode::Esc)), Step::Stay);
+    assert!(!app.is_helping);
+    assert_eq!(app.press(KeyEvent::from(KeyCode::Char('q'))), Step::Quit);
+    let control = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+    assert_eq!(app.press(control), Step::Quit);
 }
 
 #[test]
-fn the_least_slack_stands_first_and_lanes_stand_in_order() {
-    let scene = Scene::from_json(&served(&busy()));
-    assert_eq!(scene.endangered[0].task, "doomed[8]");
-    assert_eq!(scene.lanes[0].cpu, 0);
-    assert_eq!(scene.lanes[1].task, None, "pid 0 is the idle task");
-    assert_eq!(scene.classes[0].name, "declared");
-    assert_eq!(
-        scene.classes[2].met, None,
-        "late jobs are not counted there"
-    );
-    assert_eq!(
-        scene.agent.ages.last(),
-        Some(&Bucket {
-            le_us: 16384.0,
-            count: 2
-        })
-    );
+fn history_has_a_bar_per_look_and_gaps_where_nobody_answered() {
+    let mut app = App::default();
+    for missed in [0, 0, 1, 100] {
+        let mut look = busy();
+        for class in look.recent.classes.values_mut() {
+            class.missed = 0;
+        }
+        look.recent.classes.get_mut("declared").unwrap().missed = missed;
+        app.take(Ok(look));
+    }
+    app.take(Err("gone".into()));
+    app.take(Ok(busy()));
+    let screen = drawn(&app, 100, 30).join("\n");
+    // A single miss is seen; 25 a second now, 50 at the peak.
+    assert_shows(&screen, &["▁▁▂█ ▄      25      ≤50"]);
 }
 
 #[test]
-fn an_agent_that_decides_nothing_is_said_to_be_idle() {
-    let mut metrics = busy();
+fn bars_tell_none_from_little() {
+    let bars = |values: &[f64]| spark(&values.iter().map(|&v| Some(v)).collect::<Vec<_>>(), 100.0);
+    assert_eq!(bars(&[0.0, 0.1, 50.0, 100.0, 900.0]), "▁▂▄██");
+    assert_eq!(spark(&[None, Some(0.0)], 0.0), " ▁");
+}
+
+#[test]
+fn who_decides_is_said_as_it_is() {
+    let mut metrics = busy().recent;
+    assert_eq!(verdict(&metrics).1, Mood::Poor);
+    metrics.agent.given_up = 0;
+    assert_eq!(verdict(&metrics), ("the agent decides".into(), Mood::Good));
     metrics.agent.decisions = 0;
-    metrics.agent.decisions_per_s = 0.0;
-    let idle = screen(&served(&metrics), 120, 40);
-    assert_shows(&idle, &["agent idle: nothing competes"]);
-    assert!(!idle.contains("decides agent"), "{idle}");
-    // Whoever else has the say is named, decisions or not.
-    metrics.agent.level = "edf".into();
-    assert_shows(&screen(&served(&metrics), 120, 40), &["decides edf"]);
-}
-
-#[test]
-fn a_scheduler_of_another_version_may_leave_figures_out_and_add_some() {
-    let scene = Scene::from_json(&json!({
-        "cpus": {"3": {"pid": 5, "comm": "a"}},
-        "news": {"of": "tomorrow"},
-    }));
-    assert_eq!(scene.trouble, None);
     assert_eq!(
-        (scene.lanes[0].cpu, scene.lanes[0].task.as_deref()),
-        (3, Some("a[5]"))
+        verdict(&metrics).0,
+        "agent idle: deadlines alone settle who runs"
+    );
+    metrics.agent.told = 0;
+    assert_eq!(verdict(&metrics).0, "agent idle: nothing competes");
+    metrics.classes.get_mut("declared").unwrap().runs = 0;
+    assert_eq!(verdict(&metrics).0, "agent idle: no declared task ran");
+    for (level, said) in [
+        ("q-table", "the agent is late: its last table decides"),
+        (
+            "distilled",
+            "the agent is silent: the distilled rule decides",
+        ),
+        (
+            "edf",
+            "the agent is silent: earliest deadline first decides",
+        ),
+    ] {
+        metrics.agent.level = level.into();
+        assert_eq!(verdict(&metrics), (said.into(), Mood::Poor));
+    }
+    // Under `edf` and `distilled` there never was an agent.
+    metrics.agent.backend.clear();
+    assert_eq!(
+        verdict(&metrics),
+        (
+            "earliest deadline first decides; no agent runs".into(),
+            Mood::Calm
+        )
+    );
+    assert_shows(
+        &screen(
+            &Look {
+                recent: metrics,
+                total: None,
+            },
+            100,
+            40,
+        ),
+        &["no agent runs under this policy", "since load: not served"],
     );
 }
 
 #[test]
-fn what_today_s_scheduler_serves_is_shown() {
-    let metrics = serde_json::to_value(crate::agent::stats::Metrics {
-        queue: 30,
-        idle: 10,
-        classes: [("declared".to_string(), Default::default())].into(),
-        ..Default::default()
-    })
-    .unwrap();
-    let screen = screen(&metrics, 80, 24);
-    assert_shows(
-        &screen,
-        &["deadline order", "75.0 %", "idle CPU", "25.0 %", "declared"],
-    );
+fn room_goes_to_what_stands_first() {
+    // Least and most lines; a title each.
+    assert_eq!(share(&[(2, 4), (1, 9)], 20), [5, 10]);
+    assert_eq!(share(&[(2, 4), (1, 9)], 8), [5, 3]);
+    assert_eq!(share(&[(2, 4), (1, 9), (1, 1)], 6), [4, 2, 0]);
+    assert_eq!(share(&[(2, 4)], 2), [0]);
+}
+
+#[test]
+fn a_list_that_does_not_fit_says_so() {
+    let mut look = busy();
+    let cpu = look.recent.cpus[&0].clone();
+    look.recent.cpus = (0..64).map(|n| (n, cpu.clone())).collect();
+    assert_shows(&screen(&look, 100, 30), &["of 64 CPUs", "57 more ↓"]);
 }
 
 #[test]
 fn nothing_reported_is_drawn_as_nothing() {
     for (width, height) in SIZES {
-        let screen = screen(&json!({}), width, height);
-        assert_shows(&screen, &["no figures", "not reported", "no agent decides"]);
+        let screen = screen(&Look::default(), width, height);
+        assert_shows(
+            &screen,
+            &[
+                "no figures",
+                "not reported",
+                "the scheduler does not say who decides",
+            ],
+        );
     }
 }
 
 #[test]
 fn a_scheduler_that_is_gone_is_said_to_be() {
     for (width, height) in SIZES {
-        let scene = Scene::absent("no scheduler answers at /x: No such file".into());
+        let mut app = showing(busy());
+        app.take(Err("no scheduler answers at /x: No such file".into()));
         assert_shows(
-            &drawn(&scene, width, height).join("\n"),
+            &drawn(&app, width, height).join("\n"),
             &["no scheduler answers", "Trying again"],
         );
     }
-    assert_shows(
-        &screen(&json!(null), 80, 24),
-        &["the scheduler sent no figures"],
-    );
 }
 
 #[test]
 fn hostile_names_and_numbers_move_no_cursor() {
-    let mut hostile = busy();
+    let mut look = busy();
+    let hostile = &mut look.recent;
+    hostile.interval_s = 1e-300;
     hostile.agent.decisions_per_s = -1e300;
     hostile.agent.cpu_share = 1e300;
     hostile.agent.latency_us.p50 = u64::MAX;
@@ -274,29 +458,85 @@ fn hostile_names_and_numbers_move_no_cursor() {
     (class.met, class.missed) = (u64::MAX, u64::MAX);
     (hostile.queue, hostile.idle) = (u64::MAX, u64::MAX);
     hostile.cpus.get_mut(&0).unwrap().comm = "x".repeat(500);
+    hostile.cpus.get_mut(&0).unwrap().busy = f64::MAX;
     let doomed = hostile.endangered.remove("doomed[8]").unwrap();
     hostile.endangered.insert("\u{7f}\u{9b}31m".into(), doomed);
     for (width, height) in SIZES
         .into_iter()
         .chain([(1, 1), (3, 2), (20, 5), (400, 200)])
     {
-        let lines = drawn(&Scene::of(&hostile), width, height);
+        let mut app = showing(look.clone());
+        app.take(Ok(look.clone()));
+        app.is_helping = width == 20;
+        let lines = drawn(&app, width, height);
         assert!(!lines.concat().contains(|c: char| c.is_control()));
     }
-    let screen = screen(&served(&hostile), 120, 40);
-    assert_shows(&screen, &["evil?[2J?model", "xxx[4711]"]);
+    let screen = screen(&look, 200, 60);
+    assert_shows(&screen, &["evil?[2J?model", "xxx"]);
+}
+
+/// A scheduler that answers each request with the next of these.
+fn scheduler(path: &Path, answers: Vec<(i32, Value)>) -> std::thread::JoinHandle<Vec<String>> {
+    let listener = UnixListener::bind(path).unwrap();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut requests = BufReader::new(stream.try_clone().unwrap()).lines();
+        let mut asked = Vec::new();
+        for (errno, figures) in answers {
+            asked.push(requests.next().unwrap().unwrap());
+            let answer = json!({ "errno": errno, "args": { "resp": figures } });
+            writeln!(stream, "{answer}").unwrap();
+        }
+        asked
+    })
+}
+
+#[test]
+fn recent_figures_and_totals_come_over_the_socket() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("stats");
+    let figures = serde_json::to_value(busy().recent).unwrap();
+    let asked = scheduler(
+        &path,
+        vec![
+            (0, figures.clone()),
+            (
+                0,
+                json!({ "interval_s": 77.0, "news": { "of": "tomorrow" } }),
+            ),
+            (0, figures.clone()),
+            // One of an older version.
+            (libc::EINVAL, json!("unknown stat target")),
+            (0, figures),
+            (0, json!({})),
+        ],
+    );
+    let mut source = Source::new(&path);
+    let total = |source: &mut Source| source.look().unwrap().total.map(|t| t.interval_s);
+    assert_eq!(total(&mut source), Some(77.0));
+    assert_eq!(total(&mut source), None);
+    assert_eq!(total(&mut source), Some(0.0), "the connection was kept");
+    let asked = asked.join().unwrap();
+    assert!(!asked[0].contains("target") && asked[1].contains("since_load"));
 }
 
 #[test]
 fn what_cannot_be_read_is_said_to_be() {
-    for wrong in [json!([1, 2]), json!("text"), json!(3.5), json!(true)] {
-        assert_shows(&screen(&wrong, 80, 24), &["the scheduler sent no figures"]);
+    for wrong in [
+        json!([1, 2]),
+        json!(null),
+        json!({ "agent": { "inference_us": "fast\u{1b}[2J" } }),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("stats");
+        let answering = scheduler(&path, vec![(0, wrong)]);
+        let mut app = App::default();
+        app.take(Source::new(&path).look());
+        answering.join().unwrap();
+        let lines = drawn(&app, 120, 40);
+        assert!(!lines.concat().contains(|c: char| c.is_control()));
+        assert_shows(&lines.join("\n"), &["cannot read", "own version"]);
     }
-    let mut garbage = served(&busy());
-    garbage["agent"]["inference_us"] = json!("fast\u{1b}[2J");
-    let lines = drawn(&Scene::from_json(&garbage), 120, 40);
-    assert!(!lines.concat().contains(|c: char| c.is_control()));
-    assert_shows(&lines.join("\n"), &["cannot read", "own version"]);
 }
 
 #[test]
@@ -318,4 +558,37 @@ fn numbers_fit_their_columns() {
     assert_eq!(bar(0.5, 4), "██··");
     assert_eq!(bar(f64::MAX, 2), "██");
     assert_eq!(clean("a\u{1b}b", 2), "a?");
+    assert_eq!(on_time(0, 0), "-");
+    assert_eq!(on_time(99_999, 1), "99.9", "one miss is no 100 %");
+    assert_eq!(on_time(5, 0), "100.0");
+    assert_eq!(lasted(59.9), "59 s");
+    assert_eq!(lasted(192.0), "3 min 12 s");
+    assert_eq!(lasted(90_000.0), "1 d 1 h");
+}
+
+/// To look at: `cargo test --lib monitor::tests::show -- --ignored --nocapture`.
+#[test]
+#[ignore = "prints the screens"]
+fn show() {
+    for (width, height) in SIZES {
+        let mut app = App::default();
+        for n in 0..150u64 {
+            let mut look = busy();
+            look.recent.classes.get_mut("declared").unwrap().missed = n * n % 37;
+            look.recent.agent.decisions_per_s = 300.0 + (n * 7 % 90) as f64;
+            look.recent.cpus.get_mut(&1).unwrap().busy = (n % 20) as f64 / 20.0;
+            app.take(Ok(look));
+        }
+        println!(
+            "{}\n{}",
+            drawn(&app, width, height).join("\n"),
+            "=".repeat(width.into())
+        );
+        app.is_helping = true;
+        println!(
+            "{}\n{}",
+            drawn(&app, width, height).join("\n"),
+            "=".repeat(width.into())
+        );
+    }
 }

@@ -68,3 +68,28 @@ pub fn bar(share: f64, width: usize) -> String {
     let filled = (share.clamp(0.0, 1.0) * width as f64).round() as usize;
     "█".repeat(filled) + &"·".repeat(width - filled)
 }
+
+/// None where the time is too short to tell.
+pub fn per_second(n: u64, seconds: f64) -> Option<f64> {
+    (seconds >= 0.01).then(|| n as f64 / seconds)
+}
+
+/// The share of jobs on time, rounded down: 100 % is all of them.
+pub fn on_time(met: u64, missed: u64) -> String {
+    let all = met as f64 + missed as f64;
+    if all == 0.0 {
+        return "-".into();
+    }
+    format!("{:.1}", (1000.0 * met as f64 / all).floor() / 10.0)
+}
+
+/// How long something has lasted, in two units at most.
+pub fn lasted(seconds: f64) -> String {
+    let whole = seconds.max(0.0) as u64;
+    match whole {
+        0..60 => format!("{whole} s"),
+        60..3600 => format!("{} min {} s", whole / 60, whole % 60),
+        3600..86_400 => format!("{} h {} min", whole / 3600, whole / 60 % 60),
+        _ => format!("{} d {} h", whole / 86_400, whole / 3600 % 24),
+    }
+}

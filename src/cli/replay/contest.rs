@@ -7,6 +7,8 @@ use anyhow::Result;
 use crate::cli::sim::{chosen, distinct};
 use crate::policy::network::{Model, Native, Precision};
 use crate::policy::ShieldMode;
+use crate::rtapp::live::{own_means, FIFO_BY_RATE};
+use crate::rtapp::outcome::{Means, Needs};
 use crate::sim::compare::Contestant;
 use crate::sim::policies::{Decided, Policy};
 use crate::sim::task::TaskSet;
@@ -37,7 +39,7 @@ impl Contest {
             let make = if name == TEMPONET {
                 model.as_ref().map(shielded)
             } else {
-                let entry = chosen(&[simulated(name).to_owned()], set)?[0];
+                let entry = chosen(std::slice::from_ref(name), set)?[0];
                 Some(Box::new(entry.make) as Make)
             };
             entrants.extend(make.map(|make| (name.clone(), make)));
@@ -66,12 +68,13 @@ impl Contest {
     }
 }
 
-/// A name means the same scheduler here and live: `edf` is this program's.
-fn simulated(name: &str) -> &str {
+/// What one would load for a simulated policy. Only those that behave alike have one.
+pub fn means(name: &str) -> Means {
     match name {
-        "edf" => "edf-kernel",
-        "plain-edf" => "edf",
-        other => other,
+        "edf" | "plain-edf" | TEMPONET => own_means(name),
+        "rm" | "dm" => Means::new(Needs::Kernel, FIFO_BY_RATE),
+        "fcfs" => Means::new(Needs::Kernel, "SCHED_FIFO with one priority for all"),
+        _ => Means::new(Needs::Nowhere, "simulated"),
     }
 }
 

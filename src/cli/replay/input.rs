@@ -10,8 +10,8 @@ use crate::rtapp::convert::{self, Converted, Wishes};
 use crate::rtapp::log::{self, RunTimes};
 use crate::rtapp::note::grouped;
 use crate::rtapp::outcome::{self, Outcome};
+use crate::rtapp::verdict::work_of;
 use crate::rtapp::{Note, Workload};
-use crate::sim::arrivals::JobStream;
 use crate::sim::engine::JobRecord;
 use crate::sim::task::TaskSet;
 
@@ -166,25 +166,17 @@ impl Input {
     }
 }
 
-/// The work of a task's jobs, as far as it falls into the time that is simulated.
-fn work_of(set: &TaskSet, task: usize) -> u128 {
-    let mut stream = JobStream::new(set, task);
-    let jobs = std::iter::from_fn(|| stream.next_job(set, &set.tasks[task]));
-    jobs.take_while(|job| job.release < set.horizon_ns)
-        .map(|job| u128::from(job.execution.min(set.horizon_ns - job.release)))
-        .sum()
-}
-
-/// Task sets have a horizon, which rt-app's files do not.
+/// The tasks of a set are a list, those of rt-app's files an object. TOML is always a set.
 fn is_task_set(path: &Path, text: &[u8]) -> bool {
-    let start = String::from_utf8_lossy(&text[..text.len().min(4096)]);
-    let has = |key: &str| match path.extension() {
-        Some(_) => start.contains(&format!("\"{key}\"")),
-        // A pipe has no ending, so this may be TOML too.
-        None => start.contains(&format!("\"{key}\"")) || start.contains(&format!("\n{key} = ")),
-    };
-    let is_toml = path.extension().is_some_and(|ending| ending == "toml");
-    is_toml || (has("horizon_ns") && has("cores"))
+    let text = String::from_utf8_lossy(text);
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    // A pipe has no ending.
+    let is_toml = ending == Some("toml") || (ending.is_none() && text.contains("[[tasks]]"));
+    is_toml
+        || text.split("\"tasks\"").skip(1).any(|rest| {
+            let value = rest.trim_start().strip_prefix(':');
+            value.is_some_and(|value| value.trim_start().starts_with('['))
+        })
 }
 
 fn name_of(path: &Path) -> String {

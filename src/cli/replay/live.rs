@@ -119,6 +119,9 @@ impl Live {
             let (jobs, segments) = (run.jobs(), run.segments());
             let mut outcome =
                 outcome::live(&run.scheduler, &run.ops, &input.converted, jobs, segments);
+            if let Ok(entrant) = Entrant::parse(&run.scheduler) {
+                outcome.means = entrant.means();
+            }
             if let Some(model) = &run.model {
                 outcome.loaded = Some(format!("{}, model {model}", run.ops));
             }

@@ -1,5 +1,6 @@
 //! `scx_temponet replay`: rt-app workloads and logs under several schedulers.
 
+mod columns;
 mod contest;
 mod guest;
 mod input;
@@ -20,12 +21,14 @@ use self::contest::Contest;
 use self::input::Input;
 use self::live::{Field, Live};
 use super::out;
+use super::progress;
 use super::schedule::add_schedule;
-use super::sim::{parse_duration, progress, MachineArgs};
+use super::sim::{parse_duration, MachineArgs};
 use crate::report::file::write_whole;
 use crate::report::perfetto::Timeline;
 use crate::rtapp::live::Interrupted;
 use crate::rtapp::outcome::{self, Outcome};
+use crate::rtapp::verdict::{self, ReplayVerdict};
 use crate::sim::engine::Options;
 use crate::sim::task::Semantics;
 use crate::sim::time::Ns;
@@ -68,7 +71,7 @@ pub struct ReplayArgs {
     /// replay, sim and train take. Ctrl-C ends it early and keeps what there is.
     #[arg(long, value_name = "SECONDS", value_parser = record::parse_seconds)]
     pub record: Option<Ns>,
-    /// Simulated policies, separated by commas, as `sim --list` names them; but edf is
+    /// Simulated policies, separated by commas, as `sim --list` names them; edf is
     /// what this scheduler's edf does, as with --against, and plain-edf the textbook's
     /// (default: edf, plain-edf, rm, fcfs and mh; beside a live run: none).
     #[arg(short, long, value_delimiter = ',', value_name = "P,P,…")]
@@ -101,6 +104,14 @@ pub struct ReplayArgs {
     /// any browser.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    /// Write the verdict and the tables as Markdown.
+    #[arg(long, value_name = "FILE")]
+    pub md: Option<PathBuf>,
+    /// For CI: exit status 3 where a scheduler of the table has less than PERCENT of all
+    /// judged jobs on time, or of the critical ones, or where no job is judged. Name those
+    /// to be held to it with --policy or --against.
+    #[arg(long, value_name = "PERCENT", value_parser = parse_percent, conflicts_with = "record")]
+    pub fail_below: Option<f64>,
     /// Write the schedules for ui.perfetto.dev.
     #[arg(long, value_name = "FILE")]
     pub perfetto: Option<PathBuf>,
@@ -131,6 +142,18 @@ impl VmMode {
 pub enum CalibrationArg {
     Measured,
     File,
+}
+
+/// Exit status of --fail-below; 1 is a scheduler that failed, 2 bad input.
+const BELOW: u8 = 3;
+
+fn parse_percent(text: &str) -> Result<f64, String> {
+    let percent = text.trim_end_matches('%').trim().parse::<f64>();
+    let percent = percent.map_err(|_| format!("{text:?} is no number"))?;
+    match (0.0..=100.0).contains(&percent) {
+        true => Ok(percent),
+        false => Err("between 0 and 100 percent can be asked for".into()),
+    }
 }
 
 /// Simulated when nobody says what.
@@ -212,17 +235,31 @@ fn replay(args: &ReplayArgs, stop: &AtomicBool) -> Result<ExitCode> {
         None => None,
         Some(field) => Some(Live::run(args, field, &input, cpus.into_inner(), stop)?),
     };
-    let failed = live
-        .as_ref()
-        .is_some_and(|live| live.failures().count() > 0);
-    let status = ExitCode::from(u8::from(failed));
+    let failed = live.as_ref().map_or(0, |live| live.failures().count());
+    let status = u8::from(failed > 0);
     if let (Some(live), Some(path)) = (&live, &args.collect) {
         live.save(path)?;
-        return Ok(status);
+        return Ok(ExitCode::from(status));
     }
     let outcomes = outcomes(&input, &contest, options, live.as_ref());
-    report(args, &input, &contest, options, live.as_ref(), &outcomes)?;
-    Ok(status)
+    let failures: Vec<(&str, &str)> = live.iter().flat_map(Live::failures).collect();
+    let verdict = verdict::judge(set, &outcomes, &failures);
+    let told = Told {
+        input: &input,
+        model: contest.model.as_deref(),
+        options,
+        live: live.as_ref(),
+        outcomes: &outcomes,
+        verdict: &verdict,
+    };
+    told.report(args)?;
+    let below = args
+        .fail_below
+        .is_some_and(|least| is_below(&verdict, least));
+    Ok(ExitCode::from(match (status, below) {
+        (0, true) => BELOW,
+        _ => status,
+    }))
 }
 
 /// What was recorded, what ran, and what was simulated, in this order.
@@ -233,7 +270,7 @@ fn outcomes(
     live: Option<&Live>,
 ) -> Vec<Outcome> {
     let contestants = contest.contestants();
-    let bar = progress(contestants.len() as u64);
+    let bar = progress::runs(contestants.len() as u64);
     let mut simulated = outcome::simulate(&input.converted, &contestants, options, &|| bar.inc(1));
     bar.finish_and_clear();
     let mut outcomes: Vec<Outcome> = input.recorded().into_iter().collect();
@@ -242,7 +279,10 @@ fn outcomes(
             out::errln!("warning: {note}");
         }
         outcomes.extend(live.outcomes(input));
-        for outcome in &mut simulated {
+    }
+    for outcome in &mut simulated {
+        outcome.means = contest::means(&outcome.scheduler);
+        if live.is_some() {
             outcome.scheduler += " (sim)";
         }
     }
@@ -250,40 +290,85 @@ fn outcomes(
     outcomes
 }
 
-fn report(
-    args: &ReplayArgs,
-    input: &Input,
-    contest: &Contest,
+/// Says which schedulers have too few jobs on time.
+fn is_below(verdict: &ReplayVerdict, least: f64) -> bool {
+    let mut below = false;
+    for scheduler in &verdict.schedulers {
+        let name = &scheduler.scheduler;
+        if scheduler.jobs == 0 {
+            out::errln!("replay: {name} has no job to judge (--fail-below {least})");
+            below = true;
+        }
+        let shares = [
+            ("jobs", Some(scheduler.compliance)),
+            ("critical jobs", scheduler.critical_compliance),
+        ];
+        for (what, share) in shares {
+            let Some(percent) = share.map(|share| share * 100.0).filter(|&p| p < least) else {
+                continue;
+            };
+            out::errln!(
+                "replay: {name} has {percent:.3} % of its {what} on time (--fail-below {least})"
+            );
+            below = true;
+        }
+    }
+    below || verdict.schedulers.is_empty()
+}
+
+/// Everything there is to tell.
+struct Told<'a> {
+    input: &'a Input,
+    model: Option<&'a str>,
     options: Options,
-    live: Option<&Live>,
-    outcomes: &[Outcome],
-) -> Result<()> {
-    let set = &input.converted.set;
-    let model = contest.model.as_deref();
-    if let Some(path) = &args.html {
-        write_whole(path, &page::of(input, &options, model, live, outcomes)?)?;
+    live: Option<&'a Live>,
+    outcomes: &'a [Outcome],
+    verdict: &'a ReplayVerdict,
+}
+
+impl Told<'_> {
+    fn report(&self, args: &ReplayArgs) -> Result<()> {
+        let Told {
+            input,
+            outcomes,
+            verdict,
+            ..
+        } = *self;
+        let facts = page::Facts::of(input, &self.options, self.model, self.live);
+        if let Some(path) = &args.html {
+            write_whole(path, &page::of(input, &facts, verdict, outcomes)?)?;
+        }
+        if let Some(path) = &args.md {
+            let text = print::markdown(input, &facts, verdict, outcomes);
+            write_whole(path, text.as_bytes())?;
+        }
+        if let Some(path) = &args.perfetto {
+            write_whole(path, &timeline(input, self.live, outcomes))?;
+        }
+        let text = match args.json {
+            true => self.json(args)?,
+            false => print::text(input, self.live, verdict, outcomes),
+        };
+        out::write(&text)
     }
-    if let Some(path) = &args.perfetto {
-        write_whole(path, &timeline(input, live, outcomes))?;
-    }
-    let text = if args.json {
+
+    fn json(&self, args: &ReplayArgs) -> Result<String> {
+        let set = &self.input.converted.set;
         let body = serde_json::json!({
             "version": 1,
             "input": args.inputs,
             "cores": set.cores,
             "horizon_ms": crate::sim::time::to_ms(set.horizon_ns),
-            "utilisation": input.demand(),
-            "options": options,
-            "model": contest.model,
-            "live": live.map(Live::to_json),
-            "notes": input.converted.notes,
-            "schedulers": outcomes,
+            "utilisation": self.input.demand(),
+            "options": self.options,
+            "model": self.model,
+            "live": self.live.map(Live::to_json),
+            "notes": self.input.converted.notes,
+            "verdict": self.verdict,
+            "schedulers": self.outcomes,
         });
-        serde_json::to_string_pretty(&body).context("cannot write JSON")? + "\n"
-    } else {
-        print::text(input, live, outcomes)
-    };
-    out::write(&text)
+        Ok(serde_json::to_string_pretty(&body).context("cannot write JSON")? + "\n")
+    }
 }
 
 /// Every schedule as a process of its own.

@@ -2,49 +2,76 @@
 
 use anyhow::{Context, Result};
 
+use super::columns::{self, Sheet};
 use super::input::Input;
 use super::live::Live;
-use crate::report::html::{
-    quantiles, Page, PageFigures, PageScheduler, PageTask, Stretch, StretchRun,
-};
-use crate::rtapp::outcome::{of_task, responses_ms, Figures, Outcome};
+use crate::report::html::{quantiles, Page, PageCurves, PageRun, PageTable, Stretch, StretchRun};
+use crate::rtapp::outcome::{of_task, responses_ms, Outcome};
+use crate::rtapp::verdict::ReplayVerdict;
 use crate::sim::engine::{Fate, JobRecord, Knowledge, Options};
 use crate::sim::time::{to_ms, Ns, MS, SECOND};
 
+/// What was run, and what there is to say about it.
+pub(super) struct Facts {
+    pub facts: Vec<(String, String)>,
+    pub notes: Vec<String>,
+}
+
+impl Facts {
+    pub fn of(input: &Input, options: &Options, model: Option<&str>, live: Option<&Live>) -> Facts {
+        let mut notes = input.warnings();
+        notes.extend(
+            live.into_iter()
+                .flat_map(|live| live.collected.notes.clone()),
+        );
+        Facts {
+            facts: facts(input, options, model, live),
+            notes,
+        }
+    }
+}
+
 pub(super) fn of(
     input: &Input,
-    options: &Options,
-    model: Option<&str>,
-    live: Option<&Live>,
+    facts: &Facts,
+    verdict: &ReplayVerdict,
     outcomes: &[Outcome],
 ) -> Result<Vec<u8>> {
     let set = &input.converted.set;
-    let tasks = set.tasks.iter().map(|task| PageTask {
-        name: task.name.clone(),
-        critical: task.criticality > 0,
-    });
+    let name = |i: usize| outcomes[i].scheduler.clone();
+    let best = |i: &usize| verdict.is_contest() && verdict.schedulers[*i].best;
+    let critical = |name: &str, critical: bool| match critical {
+        true => format!("{name} !"),
+        false => name.to_owned(),
+    };
     let page = Page {
         title: input.title.clone(),
-        facts: facts(input, options, model, live),
-        notes: notes(input, live),
-        tasks: tasks.collect(),
-        schedulers: outcomes
-            .iter()
-            .map(|outcome| scheduler(outcome, set.horizon_ns))
+        headline: verdict.headline.clone(),
+        verdict: verdict
+            .parts()
+            .into_iter()
+            .map(|(title, lines)| (title.into(), lines.into_iter().map(String::from).collect()))
             .collect(),
-        stretch: worst(input, outcomes),
+        facts: facts.facts.clone(),
+        notes: facts.notes.clone(),
+        schedulers: sheet(columns::schedulers(outcomes, &name)),
+        best: (0..outcomes.len()).filter(best).collect(),
+        tasks: sheet(columns::tasks(verdict, outcomes, &critical)),
+        names: set.tasks.iter().map(|task| task.name.clone()).collect(),
+        runs: outcomes
+            .iter()
+            .map(|outcome| run(outcome, set.horizon_ns))
+            .collect(),
+        stretch: worst(input, verdict, outcomes),
     };
     Ok(page.render().context("cannot write the page")?.into_bytes())
 }
 
-fn notes(input: &Input, live: Option<&Live>) -> Vec<String> {
-    let mut notes = input.warnings();
-    if let Some(live) = live {
-        notes.extend(live.collected.notes.clone());
-        let failed = live.failures().map(|(name, why)| format!("{name}: {why}"));
-        notes.extend(failed);
+fn sheet(sheet: Sheet) -> PageTable {
+    PageTable {
+        table: sheet.table,
+        shares: sheet.shares,
     }
-    notes
 }
 
 fn facts(
@@ -102,43 +129,28 @@ fn facts(
         .collect()
 }
 
-fn scheduler(outcome: &Outcome, horizon: Ns) -> PageScheduler {
+fn run(outcome: &Outcome, horizon: Ns) -> PageRun {
     let own = |id| of_task(&outcome.jobs, id);
-    let tasks = outcome.tasks.iter().enumerate();
-    PageScheduler {
+    let tasks = 0..outcome.tasks.len();
+    PageRun {
         name: outcome.scheduler.clone(),
-        source: match &outcome.loaded {
-            Some(loaded) => format!("live, {loaded}"),
-            None => outcome.source.name().into(),
-        },
-        total: figures(&outcome.total, &outcome.jobs, horizon),
-        tasks: tasks
-            .map(|(id, task)| figures(&task.figures, own(id), horizon))
-            .collect(),
+        all: curves(&outcome.jobs, horizon),
+        tasks: tasks.map(|id| curves(own(id), horizon)).collect(),
     }
 }
 
-fn figures(figures: &Figures, jobs: &[JobRecord], horizon: Ns) -> PageFigures {
+fn curves(jobs: &[JobRecord], horizon: Ns) -> PageCurves {
     let sorted = |mut values: Vec<f64>| {
         values.sort_by(f64::total_cmp);
         quantiles(&values)
     };
-    let metrics = &figures.metrics;
-    PageFigures {
-        jobs: metrics.jobs,
-        met: metrics.met,
-        unfinished: metrics.unfinished,
-        pitmd: metrics.pitmd,
-        art: figures.response_p50_ms.map(|_| metrics.response_ms),
+    PageCurves {
         response: sorted(responses_ms(jobs, horizon)),
         lateness: sorted(
             jobs.iter()
                 .map(|job| lateness(job, horizon) as f64 / MS as f64)
                 .collect(),
         ),
-        slack: figures
-            .rtapp_slack
-            .map(|slack| (slack.mean_ms, slack.min_ms)),
     }
 }
 
@@ -152,7 +164,7 @@ const MOST_SEGMENTS: usize = 4000;
 
 /// Where most deadlines were missed, under whichever scheduler; where none was, the
 /// closest call. The same stretch is shown for all.
-fn worst(input: &Input, outcomes: &[Outcome]) -> Option<Stretch> {
+fn worst(input: &Input, verdict: &ReplayVerdict, outcomes: &[Outcome]) -> Option<Stretch> {
     let set = &input.converted.set;
     let simulated: Vec<&Outcome> = outcomes.iter().filter(|o| !o.segments.is_empty()).collect();
     let longest = set.tasks.iter().map(|task| task.period_ns).max()?;
@@ -198,11 +210,17 @@ fn worst(input: &Input, outcomes: &[Outcome]) -> Option<Stretch> {
             .iter()
             .map(|outcome| stretch_run(outcome, start, end))
             .collect(),
-        first: simulated
-            .iter()
-            .position(|other| other.scheduler == *scheduler)
-            .unwrap_or(0),
+        shown: shown(verdict, &simulated, scheduler),
     })
+}
+
+/// Which runs are shown side by side at first: a winner's, and the one that it is about.
+fn shown(verdict: &ReplayVerdict, runs: &[&Outcome], about: &str) -> Vec<usize> {
+    let place = |name: &str| runs.iter().position(|run| run.scheduler == name);
+    let about = place(about);
+    let winner = verdict.winners.iter().filter_map(|name| place(name));
+    let mut winner = winner.filter(|&other| Some(other) != about);
+    winner.next().into_iter().chain(about).collect()
 }
 
 /// The first miss of the window of this length with most misses, and how many.

@@ -1,32 +1,56 @@
-//! The tables of `replay`.
+//! `replay` in the terminal and as Markdown: the verdict, then the tables.
 
+use super::columns;
 use super::input::Input;
 use super::live::Live;
+use super::page;
 use crate::report::table::Table;
-use crate::rtapp::outcome::{Figures, Outcome, Slack};
+use crate::rtapp::outcome::Outcome;
+use crate::rtapp::verdict::ReplayVerdict;
 use crate::sim::time::SECOND;
 
-pub(super) fn text(input: &Input, live: Option<&Live>, outcomes: &[Outcome]) -> String {
-    let set = &input.converted.set;
+pub(super) fn text(
+    input: &Input,
+    live: Option<&Live>,
+    verdict: &ReplayVerdict,
+    outcomes: &[Outcome],
+) -> String {
     let live = live.map_or(String::new(), |live| {
         let mut lines = format!("live on {}\n", live.where_it_ran());
         for loaded in live.loaded() {
             lines += &format!("  {loaded}\n");
         }
-        for (name, why) in live.failures() {
-            lines += &format!("  {name} failed: {why}\n");
-        }
         lines
     });
+    let best = |i: usize| verdict.is_contest() && verdict.schedulers[i].best;
+    let marked = |i: usize| format!("{}{}", outcomes[i].scheduler, mark(best(i), "*"));
+    let critical = |name: &str, critical: bool| format!("{name}{}", mark(critical, "!"));
+    let schedulers = columns::schedulers(outcomes, &marked).table;
+    let tasks = columns::tasks(verdict, outcomes, &critical).table;
     format!(
-        "{}: {} on {}, {} s, {:.2} CPUs asked for; late jobs go on\n{live}{}\n{}",
+        "{}\n{live}\n{}\n{schedulers}{}\n{tasks}",
+        summary(input),
+        spoken(verdict),
+        mark(verdict.is_contest(), "* best\n"),
+    )
+}
+
+fn mark(holds: bool, text: &str) -> &str {
+    match holds {
+        true => text,
+        false => "",
+    }
+}
+
+fn summary(input: &Input) -> String {
+    let set = &input.converted.set;
+    format!(
+        "{}: {} on {}, {} s, {:.2} CPUs asked for; late jobs go on",
         input.title,
         counted(set.tasks.len(), "task"),
         counted(set.cores, "core"),
         set.horizon_ns as f64 / SECOND as f64,
         input.demand(),
-        schedulers(outcomes),
-        tasks(outcomes),
     )
 }
 
@@ -34,117 +58,57 @@ fn counted(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-/// One row per scheduler, over all tasks.
-fn schedulers(outcomes: &[Outcome]) -> Table {
-    let mut table = Table::new([
-        "scheduler",
-        "jobs",
-        "compliance %",
-        "PITMD %",
-        "unfinished",
-        "ART ms",
-        "response p99",
-        "late p95 ms",
-        "late p99",
-        "late max",
-        "rt-app slack ms",
-        "min",
-        "preempt",
-        "migr",
-        "busy %",
-    ]);
-    for outcome in outcomes {
-        let figures = &outcome.total;
-        let m = &figures.metrics;
-        let simulated = |text: String| match outcome.segments.is_empty() {
-            true => "-".to_owned(),
-            false => text,
-        };
-        let late = |ms: f64| {
-            if m.jobs == 0 {
-                "-".into()
-            } else {
-                format!("{ms:.2}")
-            }
-        };
-        table.row([
-            outcome.scheduler.clone(),
-            m.jobs.to_string(),
-            compliance(figures),
-            m.pitmd
-                .map_or("-".into(), |share| format!("{:.2}", share * 100.0)),
-            m.unfinished.to_string(),
-            response(figures, Some(m.response_ms)),
-            response(figures, figures.response_p99_ms),
-            late(m.lateness_p95_ms),
-            late(m.lateness_p99_ms),
-            late(m.lateness_max_ms),
-            slack(figures, |slack| slack.mean_ms),
-            slack(figures, |slack| slack.min_ms),
-            simulated(m.preemptions.to_string()),
-            simulated(m.migrations.to_string()),
-            m.utilisation
-                .map_or("-".into(), |share| format!("{:.1}", share * 100.0)),
-        ]);
-    }
-    table
-}
-
-/// One row per task: its compliance and mean response under every scheduler.
-fn tasks(outcomes: &[Outcome]) -> Table {
-    let mut head = vec!["task".to_owned(), "jobs".to_owned()];
-    for outcome in outcomes {
-        head.push(format!("{} %", outcome.scheduler));
-        head.push("ART ms".to_owned());
-        head.push("slack".to_owned());
-    }
-    let mut table = Table::new(head);
-    let Some(first) = outcomes.first() else {
-        return table;
-    };
-    for (i, task) in first.tasks.iter().enumerate() {
-        let mark = if task.critical { "!" } else { "" };
-        let mut row = vec![
-            format!("{}{mark}", task.name),
-            task.figures.metrics.jobs.to_string(),
-        ];
-        for outcome in outcomes {
-            let figures = &outcome.tasks[i].figures;
-            row.push(compliance(figures));
-            let art = figures.response_p50_ms.map(|_| figures.metrics.response_ms);
-            row.push(response(figures, art));
-            row.push(slack(figures, |slack| slack.mean_ms));
+fn spoken(verdict: &ReplayVerdict) -> String {
+    let mut text = format!("{}\n", verdict.headline);
+    for (title, lines) in verdict.parts() {
+        for (i, line) in lines.iter().enumerate() {
+            let title = if i == 0 { title } else { "" };
+            text += &format!("{title:<8}{line}\n");
         }
-        table.row(row);
     }
-    table
+    text
 }
 
-fn compliance(figures: &Figures) -> String {
-    let m = &figures.metrics;
-    match m.jobs {
-        0 => "-".into(),
-        _ => format!("{:.2}", m.compliance * 100.0),
+/// The same for a document: what was run is at its end.
+pub(super) fn markdown(
+    input: &Input,
+    facts: &page::Facts,
+    verdict: &ReplayVerdict,
+    outcomes: &[Outcome],
+) -> String {
+    let best = |i: usize| verdict.is_contest() && verdict.schedulers[i].best;
+    let marked = |i: usize| {
+        let name = &outcomes[i].scheduler;
+        match best(i) {
+            true => format!("**{name}**"),
+            false => name.clone(),
+        }
+    };
+    let critical = |name: &str, critical: bool| format!("{name}{}", mark(critical, " (critical)"));
+    let schedulers = columns::schedulers(outcomes, &marked).table;
+    let tasks = columns::tasks(verdict, outcomes, &critical).table;
+    let mut text = format!(
+        "# {}\n{}.\n\n**{}**\n\n",
+        input.title,
+        summary(input),
+        verdict.headline
+    );
+    for (title, lines) in verdict.parts() {
+        text += &format!("- **{title}.** {}\n", lines.join(" "));
     }
-}
-
-/// With jobs that never finished it is a lower bound.
-fn response(figures: &Figures, figure: Option<f64>) -> String {
-    bound("≥", figures, figure)
-}
-
-/// With jobs that never finished it is an upper bound.
-fn slack(figures: &Figures, of: fn(Slack) -> f64) -> String {
-    bound("≤", figures, figures.rtapp_slack.map(of))
-}
-
-fn bound(mark: &str, figures: &Figures, figure: Option<f64>) -> String {
-    match (figures.metrics.unfinished, figure) {
-        (1.., Some(_)) => format!("{mark}{}", ms(figure)),
-        _ => ms(figure),
+    text += &format!("\n## Schedulers\n{}\n## Tasks\n", schedulers.to_markdown());
+    text += &tasks.to_markdown();
+    let mut run = Table::new(["what was run", ""]);
+    facts
+        .facts
+        .iter()
+        .for_each(|(name, value)| run.row([name, value]));
+    text += &format!("\n## What was run\n{}", run.to_markdown());
+    if !facts.notes.is_empty() {
+        text += "\n## Notes\n";
+        for note in &facts.notes {
+            text += &format!("- {}\n", note.replace("\n    ", " "));
+        }
     }
-}
-
-fn ms(figure: Option<f64>) -> String {
-    figure.map_or("-".into(), |ms| format!("{ms:.2}"))
+    text
 }

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use anyhow::{ensure, Context, Result};
 
-use crate::agent::recorder::Recorder;
 use crate::cli::out;
 use crate::cli::sim::parse_duration;
-use crate::rtapp::capture::{check, Book, Counts, Recorded, Session, Witness};
+use crate::record::Recorder;
+use crate::record::{check, Book, Counts, Recorded, Session, Witness};
 use crate::rtapp::live::kernel;
 use crate::sim::time::{Ns, SECOND};
 
@@ -57,7 +57,7 @@ pub fn run(asked: Ns, out: &Path, json: bool, stop: &AtomicBool) -> Result<()> {
     );
     let mut book = Book::new(start);
     while !stop.load(Ordering::Relaxed) {
-        let passed = crate::agent::recorder::now_ns() - start;
+        let passed = crate::record::now_ns() - start;
         if passed >= asked {
             break;
         }

@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-use super::parse::parse_duration;
+use crate::cli::time::parse_time;
 use crate::sim::engine::{Knowledge, Options};
 use crate::sim::task::Semantics;
 use crate::sim::time::Ns;
@@ -13,19 +13,19 @@ pub struct MachineArgs {
     #[arg(long, value_enum, default_value = "known")]
     pub knowledge: KnowledgeArg,
     /// Preempt only at multiples of this.
-    #[arg(long, value_parser = parse_duration, default_value = "0", value_name = "TIME")]
+    #[arg(long, value_parser = parse_time, default_value = "0", value_name = "TIME")]
     pub quantum: Ns,
     /// Decisions take effect this much later; EDF fills in meanwhile.
-    #[arg(long, value_parser = parse_duration, default_value = "0", value_name = "TIME")]
+    #[arg(long, value_parser = parse_time, default_value = "0", value_name = "TIME")]
     pub decision_latency: Ns,
     /// Policies see releases this much later.
-    #[arg(long, value_parser = parse_duration, default_value = "0", value_name = "TIME")]
+    #[arg(long, value_parser = parse_time, default_value = "0", value_name = "TIME")]
     pub staleness: Ns,
     /// Cost of a context switch.
-    #[arg(long, value_parser = parse_duration, default_value = "0", value_name = "TIME")]
+    #[arg(long, value_parser = parse_time, default_value = "0", value_name = "TIME")]
     pub switch_cost: Ns,
     /// Cost of a migration (the paper's δ).
-    #[arg(long, value_parser = parse_duration, default_value = "0", value_name = "TIME")]
+    #[arg(long, value_parser = parse_time, default_value = "0", value_name = "TIME")]
     pub migration_cost: Ns,
 }
 

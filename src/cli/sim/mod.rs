@@ -6,20 +6,19 @@ mod print;
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{bail, Context, Result};
 use clap::{Args, ValueEnum};
-use indicatif::{ProgressBar, ProgressStyle};
 
 pub use self::machine::MachineArgs;
-pub(super) use self::parse::{parse_duration, parse_seed};
+pub(super) use self::parse::parse_seed;
 use self::parse::{parse_execution, parse_range};
 use self::print::{printed, table_of};
-use super::out;
 use super::schedule::add_schedule;
+pub(super) use super::time::parse_time as parse_duration;
+use super::{out, progress};
 use crate::report::file::{write_whole, STDIN};
 use crate::report::perfetto::Timeline;
 use crate::sim::compare::{self, Comparison, Contestant};
@@ -28,6 +27,7 @@ use crate::sim::policies::{self, Entry, POLICIES};
 use crate::sim::task::{Execution, Semantics, TaskSet};
 use crate::sim::time::Ns;
 use crate::sim::workload::{self, Params, WORKLOADS};
+use crate::spelling::did_you_mean;
 
 /// Compare scheduling policies on simulated task sets.
 ///
@@ -81,9 +81,12 @@ pub struct SimArgs {
     /// Print everything as JSON.
     #[arg(long, conflicts_with = "csv")]
     pub json: bool,
-    /// Print the table as CSV.
+    /// Print the table as CSV, with all columns.
     #[arg(long)]
     pub csv: bool,
+    /// Print all columns of the table, not only those that fit a narrow terminal.
+    #[arg(long)]
+    pub wide: bool,
     /// Write the schedule of the first set under the first policy for ui.perfetto.dev.
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
@@ -130,11 +133,11 @@ pub fn run(args: &SimArgs) -> Result<()> {
         let body = serde_json::json!({ "version": 1, "comparisons": comparisons });
         serde_json::to_string_pretty(&body)? + "\n"
     } else if args.csv {
-        table_of(&comparisons).to_csv()
+        table_of(&comparisons, true).to_csv()
     } else {
         comparisons
             .iter()
-            .map(printed)
+            .map(|comparison| printed(comparison, args.wide))
             .collect::<Vec<_>>()
             .join("\n")
     };
@@ -171,8 +174,9 @@ impl Source {
         if path.extension().is_none() && path.as_os_str() != STDIN && !path.exists() {
             let names: Vec<&str> = WORKLOADS.iter().map(|w| w.name).collect();
             bail!(
-                "there is no workload or file called {:?}; workloads are {}",
+                "there is no workload or file called {:?}{}; workloads are {}",
                 args.workload,
+                did_you_mean(&args.workload, &names),
                 names.join(", ")
             );
         }
@@ -237,20 +241,12 @@ pub(super) fn chosen(names: &[String], set: &TaskSet) -> Result<Vec<&'static Ent
             })
             .filter(|e| e.name != "dp-wrap" || set.tasks.len() <= DP_WRAP_TASKS)
             .collect();
-        entries.sort_by_key(|e| e.name != "edf");
+        entries.sort_by_key(|e| e.name != "plain-edf");
         return Ok(entries);
     }
     distinct(names)
         .into_iter()
-        .map(|name| {
-            policies::find(name).with_context(|| {
-                let known: Vec<&str> = POLICIES.iter().map(|e| e.name).collect();
-                format!(
-                    "there is no policy called {name:?}; policies are {}",
-                    known.join(", ")
-                )
-            })
-        })
+        .map(|name| policies::find(name).with_context(|| policies::unknown(name)))
         .collect()
 }
 
@@ -272,7 +268,7 @@ fn compare_all(args: &SimArgs, source: &Source, entries: &[&Entry]) -> Result<Ve
     let sets = source.count(args);
     let modes = semantics(args);
     let runs = sets * modes.len() * (entries.len() + usize::from(args.oracle));
-    let bar = progress(runs as u64);
+    let bar = progress::runs(runs as u64);
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(args.threads.map_or(0, usize::from))
         .build()
@@ -301,19 +297,6 @@ fn compare_all(args: &SimArgs, source: &Source, entries: &[&Entry]) -> Result<Ve
         .collect();
     bar.finish_and_clear();
     Ok(comparisons)
-}
-
-/// A bar on a terminal, for what takes long enough to see; nothing elsewhere.
-pub(super) fn progress(runs: u64) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(runs);
-    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} runs, {eta} left") {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(Duration::from_millis(200));
-    bar
 }
 
 fn write_single_run(args: &SimArgs, set: &TaskSet, entry: &Entry) -> Result<()> {

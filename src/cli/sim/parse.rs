@@ -1,7 +1,6 @@
 //! Values on the command line of `sim`.
 
 use crate::sim::task::Execution;
-use crate::sim::time::Ns;
 
 pub(super) fn parse_range(text: &str) -> Result<(f64, f64), String> {
     let number = |s: &str| {
@@ -26,29 +25,6 @@ pub(super) fn parse_range(text: &str) -> Result<(f64, f64), String> {
 pub(in crate::cli) fn parse_seed(text: &str) -> Result<u64, String> {
     text.parse()
         .map_err(|_| format!("a seed is a whole number from 0 to {}", u64::MAX))
-}
-
-pub(in crate::cli) fn parse_duration(text: &str) -> Result<Ns, String> {
-    let text = text.trim();
-    let split = text
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
-    let unit = match text[split..].trim() {
-        "" if text == "0" => 1.0,
-        "ns" => 1.0,
-        "us" | "µs" => 1e3,
-        "ms" => 1e6,
-        "s" => 1e9,
-        _ => return Err("a time needs a unit: 250us, 10ms or 2s".into()),
-    };
-    let value: f64 = text[..split]
-        .parse()
-        .map_err(|_| "a time is a number and a unit: 250us, 10ms or 2s".to_owned())?;
-    let ns = value * unit;
-    if ns > 1e16 {
-        return Err("that is more than a hundred days".into());
-    }
-    Ok(ns.round() as Ns)
 }
 
 pub(super) fn parse_execution(text: &str) -> Result<Execution, String> {
@@ -82,16 +58,6 @@ pub(super) fn parse_execution(text: &str) -> Result<Execution, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_need_a_unit_and_keep_their_decimals() {
-        assert_eq!(parse_duration("1.5ms"), Ok(1_500_000));
-        assert_eq!(parse_duration("250us"), Ok(250_000));
-        assert_eq!(parse_duration("0"), Ok(0));
-        for bad in ["5", "ms", "-1ms", "5 years", "1e9s"] {
-            assert!(parse_duration(bad).is_err(), "{bad}");
-        }
-    }
 
     #[test]
     fn a_load_is_a_number_or_a_range() {

@@ -6,7 +6,7 @@ use crate::sim::oracle;
 use crate::sim::stats::Summary;
 use crate::sim::task::Semantics;
 
-pub(super) fn printed(comparison: &Comparison) -> String {
+pub(super) fn printed(comparison: &Comparison, wide: bool) -> String {
     let c = comparison;
     let fate = match c.options.semantics {
         Semantics::Abort => "late jobs are aborted",
@@ -21,35 +21,41 @@ pub(super) fn printed(comparison: &Comparison) -> String {
         c.cores,
         if c.cores == 1 { "" } else { "s" },
         c.seed,
-        table_of(std::slice::from_ref(c))
+        table_of(std::slice::from_ref(c), wide)
     )
 }
 
-pub(super) fn table_of(comparisons: &[Comparison]) -> Table {
-    let mut table = Table::new([
-        "policy",
-        "late jobs",
-        "met %",
-        "±95%",
-        "median",
-        "std",
-        "min",
-        "max",
-        "PITMD %",
-        "success %",
-        "ART ms",
-        "late p95",
-        "late p99",
-        "migr",
-        "preempt",
-        "busy %",
-        "vs first",
-        "p",
-    ]);
+/// The columns, and whether they are shown where nobody asks for all.
+const COLUMNS: [(&str, bool); 18] = [
+    ("policy", true),
+    ("late jobs", false),
+    ("met %", true),
+    ("±95%", true),
+    ("median", false),
+    ("std", false),
+    ("min", false),
+    ("max", false),
+    ("PITMD %", true),
+    ("success %", false),
+    ("ART ms", true),
+    ("late p95", false),
+    ("late p99", true),
+    ("migr", false),
+    ("preempt", false),
+    ("busy %", false),
+    ("vs first", true),
+    ("p", true),
+];
+
+pub(super) fn table_of(comparisons: &[Comparison], wide: bool) -> Table {
+    let shown = |(cell, (_, always)): (String, (&str, bool))| (wide || always).then_some(cell);
+    let titles = COLUMNS.map(|(title, _)| title.to_owned());
+    let chosen = |cells: Vec<String>| cells.into_iter().zip(COLUMNS).filter_map(shown);
+    let mut table = Table::new(chosen(titles.into()));
     for c in comparisons {
         let late = c.options.semantics.name();
         for outcome in &c.outcomes {
-            table.row(cells(outcome, late));
+            table.row(chosen(cells(outcome, late)));
         }
         if let Some(ceiling) = &c.oracle {
             let s = &ceiling.compliance;
@@ -59,7 +65,7 @@ pub(super) fn table_of(comparisons: &[Comparison]) -> Table {
             };
             let mut row = vec![name.to_owned(), late.to_owned()];
             row.extend(spread(Some(s)));
-            table.row(row);
+            table.row(chosen(row));
         }
     }
     table

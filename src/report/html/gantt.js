@@ -1,46 +1,53 @@
 // A schedule to move and zoom in: a row per task, drawn on a canvas.
 
 class Gantt {
-  constructor(canvas, pointed, stretch, tasks) {
-    Object.assign(this, { canvas, pointed, stretch, tasks });
-    this.run = stretch.runs[stretch.first];
-    this.view = [stretch.start, stretch.end];
+  /** `shared` is what all schedules of a page have in common: view, rows and each other. */
+  constructor(canvas, pointed, run, shared) {
+    Object.assign(this, { canvas, pointed, run, shared, rows: shared.rows });
     this.pointers = new Map();
-    // Only the tasks that do something here.
-    const busy = new Set();
-    for (const run of stretch.runs) for (const job of run.jobs) busy.add(job[0]);
-    for (const run of stretch.runs) for (const segment of run.segments) busy.add(segment[1]);
-    this.rows = [...busy].sort((a, b) => a - b);
     this.rowOf = new Map(this.rows.map((task, row) => [task, row]));
+    shared.all.push(this);
     this.listen();
     new ResizeObserver(() => this.draw()).observe(canvas);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
   }
 
-  show(run) {
-    this.run = run;
-    this.draw();
+  static share(stretch, names) {
+    // Only the tasks that do something here.
+    const busy = new Set();
+    for (const run of stretch.runs) for (const job of run.jobs) busy.add(job[0]);
+    for (const run of stretch.runs) for (const segment of run.segments) busy.add(segment[1]);
+    const rows = [...busy].sort((a, b) => a - b);
+    return { stretch, names, rows, all: [], view: [stretch.start, stretch.end] };
+  }
+
+  get view() {
+    return this.shared.view;
   }
 
   /** Zooms by a factor around a share of the width. */
   zoom(factor, around = 0.5) {
     const [start, end] = this.view;
-    const whole = this.stretch.end - this.stretch.start;
+    const { start: first, end: last } = this.shared.stretch;
+    const whole = last - first;
     const span = Math.min(Math.max((end - start) / factor, whole / 2000), whole);
     const fixed = start + (end - start) * around;
     this.look(fixed - span * around, span);
   }
 
   look(start, span) {
-    const { start: first, end: last } = this.stretch;
+    const { start: first, end: last } = this.shared.stretch;
     start = Math.min(Math.max(start, first), last - span);
-    this.view = [start, start + span];
-    this.canvas.dataset.span = span;
-    this.draw();
+    this.shared.view = [start, start + span];
+    for (const gantt of this.shared.all) {
+      gantt.canvas.dataset.span = span;
+      gantt.draw();
+    }
   }
 
   whole() {
-    this.look(this.stretch.start, this.stretch.end - this.stretch.start);
+    const { start, end } = this.shared.stretch;
+    this.look(start, end - start);
   }
 
   listen() {
@@ -104,7 +111,7 @@ class Gantt {
     }
     const [, index, release, deadline, finish, met] = job;
     const done = finish === null ? "not finished" : `finished at ${figure(finish, 3)}`;
-    this.pointed.textContent = `${this.tasks[task].name}, job ${index}: released at ${figure(release, 3)} ms, due at ` +
+    this.pointed.textContent = `${this.shared.names[task]}, job ${index}: released at ${figure(release, 3)} ms, due at ` +
       `${figure(deadline, 3)}, ${done}${met ? "" : ", missed"}`;
   }
 
@@ -158,8 +165,7 @@ class Gantt {
     pen.textAlign = "left";
     pen.fillStyle = ink("ink");
     rows.forEach((task, row) => {
-      const { name, critical } = this.tasks[task];
-      let text = critical ? `! ${name}` : name;
+      let text = this.shared.names[task];
       while (text.length > 1 && pen.measureText(text).width > left - 10) text = `${text.replace("…", "").slice(0, -1)}…`;
       pen.fillText(text, 4, Gantt.TOP + (row + 0.5) * pitch);
     });
@@ -185,7 +191,7 @@ class Gantt {
       pen.fillRect(x(from), top, Math.max(x(onTime) - x(from), from < onTime ? 0.7 : 0), this.pitch - 10);
       pen.fillStyle = ink("bad");
       pen.fillRect(x(onTime), top, x(to) - x(onTime), this.pitch - 10);
-      if (this.stretch.cores > 1 && x(to) - x(from) > 18) {
+      if (this.shared.stretch.cores > 1 && x(to) - x(from) > 18) {
         pen.fillStyle = ink("paper");
         pen.textAlign = "center";
         pen.fillText(core, (x(from) + x(to)) / 2, top + (this.pitch - 10) / 2);

@@ -3,76 +3,75 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const at = (id) => document.getElementById(id);
 
+/** The line of a scheduler as the curves have it. */
 function key(i) {
-  return element("span", { class: "key", style: `background:${colour(i)}` });
+  const svg = drawn("svg", { class: "key", viewBox: "0 0 28 10", "aria-hidden": "true" });
+  svg.append(drawn("line", { x1: 0, x2: 28, y1: 5, y2: 5, "stroke-dasharray": dash(i), style: `stroke:${colour(i)}` }));
+  return svg;
 }
 
-function share(met, jobs) {
-  const cell = element("td", { class: "share" }, percent(met, jobs));
-  if (jobs > 0) {
-    const part = element("i", { style: `width:${(100 * met) / jobs}%` });
-    cell.append(element("span", { class: "meter" }, part));
-  }
-  return cell;
-}
-
-function table(place, head, rows) {
-  const cells = head.map((text) => element("th", { scope: "col" }, text));
-  place.append(element("thead", {}, element("tr", {}, ...cells)), element("tbody", {}, ...rows));
-}
-
-function quantile(values, part) {
-  return values.length === 0 ? null : values[Math.round(part * (values.length - 1))];
-}
-
-function fillSchedulers() {
-  const critical = data.tasks.some((task) => task.critical);
-  const head = ["Scheduler", "Jobs", "Compliance %"];
-  if (critical) head.push("PITMD %");
-  head.push("Unfinished", "ART ms", "Response max", "Lateness p50", "Lateness max", "rt-app slack mean", "rt-app slack min");
-  const rows = data.schedulers.map((scheduler, i) => {
-    const t = scheduler.total;
-    const name = element("th", { scope: "row" }, key(i), scheduler.name);
-    const cells = [element("td", {}, t.jobs), share(t.met, t.jobs)];
-    if (critical) cells.push(element("td", {}, figure(t.pitmd === null ? null : 100 * t.pitmd)));
-    const rest = [
-      t.art, quantile(t.response, 1), quantile(t.lateness, 0.5), quantile(t.lateness, 1), t.slack && t.slack[0], t.slack && t.slack[1],
-    ];
-    // Jobs that never finished bound response times from below and slack from above.
-    const bounds = t.unfinished ? ["≥ ", "≥ ", "", "≥ ", "≤ ", "≤ "] : rest.map(() => "");
-    cells.push(element("td", {}, t.unfinished));
-    cells.push(...rest.map((value, i) => element("td", {}, (value === null ? "" : bounds[i]) + figure(value))));
-    return element("tr", {}, name, ...cells);
+/** A column by itself: those behind a scheduler's share are that scheduler's too. */
+function labels({ head, shares }, owned) {
+  let owner = "";
+  return head.map((text, column) => {
+    if (owned && shares.includes(column)) {
+      owner = text.replace(/ %$/, "");
+      return text;
+    }
+    return `${owner} ${text}`.trim();
   });
-  table(at("schedulers"), head, rows);
 }
 
-function fillTasks() {
-  const head = ["Task", "Jobs", ...data.schedulers.map((scheduler) => scheduler.name)];
-  const rows = data.tasks.map((task, i) => {
-    const name = element("th", { scope: "row" }, task.name);
-    if (task.critical) name.append(element("span", { class: "critical", title: "critical" }, " !"));
-    const figures = data.schedulers.map((scheduler) => scheduler.tasks[i]);
-    const cells = figures.map((f) => share(f.met, f.jobs));
-    return element("tr", {}, name, element("td", {}, figures[0] ? figures[0].jobs : 0), ...cells);
-  });
-  table(at("tasks"), head, rows);
+/** Cells come as text; what begins a row is its name. */
+function fillTable(place, sheet, name) {
+  const { head, rows, shares } = sheet;
+  const label = labels(sheet, place.id === "tasks");
+  const cell = (text, column) => {
+    const td = element("td", { "data-label": label[column] }, text.replace("-", text === "-" ? "–" : "−"));
+    const percent = parseFloat(text);
+    if (shares.includes(column) && !Number.isNaN(percent)) {
+      td.className = "share";
+      td.append(element("span", { class: "meter" }, element("i", { style: `width:${percent}%` })));
+    }
+    return td;
+  };
+  const line = ([first, ...rest], i) => {
+    const row = element("tr", {}, element("th", { scope: "row" }, ...name(first, i)), ...rest.map((text, c) => cell(text, c + 1)));
+    if (place.id === "schedulers" && data.best.includes(i)) row.className = "best";
+    return row;
+  };
+  const titles = head.map((text) => element("th", { scope: "col" }, text));
+  place.append(element("thead", {}, element("tr", {}, ...titles)), element("tbody", {}, ...rows.map(line)));
+  const box = place.parentElement;
+  const fit = () => {
+    for (const manner of ["", "tight", "cards"]) {
+      place.className = manner;
+      if (place.scrollWidth <= box.clientWidth) return;
+    }
+  };
+  let width = 0;
+  new ResizeObserver(() => {
+    if (box.clientWidth === width) return;
+    width = box.clientWidth;
+    fit();
+  }).observe(box);
+  fit();
 }
 
 function fillDistributions() {
   const pick = at("task");
   pick.append(element("option", { value: "all" }, "all"));
-  data.tasks.forEach((task, i) => pick.append(element("option", { value: i }, task.name)));
+  data.names.forEach((name, i) => pick.append(element("option", { value: i }, name)));
   const draw = () => {
-    const curves = (name) => data.schedulers.map((scheduler, index) => {
-      const figures = pick.value === "all" ? scheduler.total : scheduler.tasks[pick.value];
-      return { name: scheduler.name, index, values: figures[name] };
+    const curves = (kind) => data.runs.map((run, index) => {
+      const own = pick.value === "all" ? run.all : run.tasks[pick.value];
+      return { name: run.name, index, points: own[kind] };
     });
     distribution(at("response"), curves("response"), false);
     distribution(at("lateness"), curves("lateness"), true);
   };
   pick.addEventListener("change", draw);
-  data.schedulers.forEach((scheduler, i) => at("legend").append(element("span", {}, key(i), scheduler.name)));
+  data.runs.forEach((run, i) => at("legend").append(element("span", {}, key(i), run.name)));
   draw();
   let width = at("response").clientWidth;
   new ResizeObserver(() => {
@@ -89,19 +88,28 @@ function fillStretch() {
   }
   const { stretch } = data;
   at("why").textContent = stretch.why;
-  const gantt = new Gantt(at("gantt"), at("pointed"), stretch, data.tasks);
+  const shared = Gantt.share(stretch, data.names);
   stretch.runs.forEach((run, i) => {
     const missed = run.jobs.filter((job) => !job[5] && job[3] >= stretch.start && job[3] <= stretch.end).length;
-    const text = `${run.scheduler} (${missed} missed here${run.cut ? "; not all is shown" : ""})`;
-    at("run").append(element("option", { value: i }, text));
+    const caption = `${run.scheduler}: ${missed} missed here${run.cut ? "; not all is shown" : ""}`;
+    const canvas = element("canvas", { tabindex: "0", role: "img", "aria-label": `schedule under ${run.scheduler}` });
+    const figure = element("figure", {}, element("figcaption", {}, caption), canvas);
+    figure.hidden = !stretch.shown.includes(i);
+    const box = element("input", { type: "checkbox", value: i });
+    box.checked = !figure.hidden;
+    at("run").append(element("label", {}, box, ` ${run.scheduler}`));
+    at("gantts").append(figure);
+    const gantt = new Gantt(canvas, at("pointed"), run, shared);
+    box.addEventListener("change", () => {
+      figure.hidden = !box.checked;
+      gantt.draw();
+    });
   });
-  at("run").value = stretch.first;
-  gantt.show(stretch.runs[stretch.first]);
-  at("run").addEventListener("change", () => gantt.show(stretch.runs[at("run").value]));
-  at("in").addEventListener("click", () => gantt.zoom(1.6));
-  at("out").addEventListener("click", () => gantt.zoom(1 / 1.6));
-  at("whole").addEventListener("click", () => gantt.whole());
-  gantt.whole();
+  const [any] = shared.all;
+  at("in").addEventListener("click", () => any.zoom(1.6));
+  at("out").addEventListener("click", () => any.zoom(1 / 1.6));
+  at("whole").addEventListener("click", () => any.whole());
+  any.whole();
 }
 
 function fillFacts() {
@@ -117,11 +125,9 @@ function fillFacts() {
   notes.querySelector("ul").append(...data.notes.map((note) => element("li", {}, note)));
 }
 
-const lead = data.schedulers
-  .map((scheduler) => `${scheduler.name} ${percent(scheduler.total.met, scheduler.total.jobs)} %`);
-at("lead").textContent = `Deadlines met: ${lead.join(", ")}.`;
-fillSchedulers();
-fillTasks();
+const star = (i) => (data.best.includes(i) ? [element("span", { class: "star", title: "best" }, " ★")] : []);
+fillTable(at("schedulers"), data.schedulers, (name, i) => [key(i), name, ...star(i)]);
+fillTable(at("tasks"), data.tasks, (name) => [name]);
 fillDistributions();
 fillStretch();
 fillFacts();

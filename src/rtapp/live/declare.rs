@@ -7,7 +7,7 @@ use std::fs;
 use anyhow::{Context, Result};
 
 use super::schedulers::{Entrant, Kind};
-use crate::agent::hint::{Hint, HintClient};
+use crate::hint::{Hint, HintClient};
 use crate::rtapp::convert::Converted;
 use crate::rtapp::workload::Workload;
 use crate::rtapp::write::Class;

@@ -8,7 +8,7 @@
 
 use anyhow::Result;
 
-use crate::agent::recorder::Record;
+use crate::record::Record;
 use crate::rtapp::convert::{Converted, Origin};
 use crate::rtapp::log::{Log, Row, RunTimes};
 use crate::rtapp::workload::{Action, Thread, Workload};
@@ -238,7 +238,7 @@ fn one_at_a_time(segments: &mut Vec<Segment>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::recorder::Kind;
+    use crate::record::Kind;
     use crate::rtapp::convert::{convert, Wishes};
 
     const LEAD: u64 = 2_000_000;

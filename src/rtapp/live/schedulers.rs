@@ -5,9 +5,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{bail, Result};
 
+use crate::rtapp::outcome::{Means, Needs};
+use crate::spelling::did_you_mean;
+
 /// Policies of our own scheduler, as `--policy` names them.
 const OWN: [&str; 4] = ["edf", "plain-edf", "temponet", "distilled"];
-/// The same without declared deadlines.
+/// What the kernel schedules itself.
+const KERNEL_S: [&str; 4] = ["as-is", "eevdf", "fifo-rm", "deadline"];
+/// Our own without declared deadlines.
 const NO_HINTS: &str = "-nohints";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,15 +53,31 @@ impl Entrant {
             "scx_temponet" => bail!("scx_temponet goes by the name of its policy: edf, temponet"),
             peer if peer.starts_with("scx_") && peer.chars().all(plain) => Kind::Peer(peer.into()),
             _ => bail!(
-                "there is no scheduler {name:?} to run against; there are as-is, eevdf, fifo-rm, \
+                "there is no scheduler {name:?} to run against{}; there are as-is, eevdf, fifo-rm, \
                  deadline, edf, plain-edf, temponet and distilled (also with -nohints), and every installed \
-                 scx_NAME"
+                 scx_NAME",
+                did_you_mean(name, &[&KERNEL_S[..], &OWN[..]].concat())
             ),
         };
         Ok(Entrant {
             name: name.into(),
             kind,
         })
+    }
+
+    /// What it takes to run under it outside of a comparison.
+    pub fn means(&self) -> Means {
+        let kernel = |how: &str| Means::new(Needs::Kernel, how);
+        match &self.kind {
+            Kind::AsWritten | Kind::Eevdf => kernel("the kernel's own scheduler"),
+            Kind::FifoRm => kernel(FIFO_BY_RATE),
+            Kind::Deadline => kernel("SCHED_DEADLINE"),
+            Kind::Own { policy, hints } => Means {
+                declares: *hints,
+                ..own_means(policy)
+            },
+            Kind::Peer(name) => Means::new(Needs::Scheduler, format!("`{name}`")),
+        }
     }
 
     /// Declared deadlines are for our own scheduler; nobody else reads them.
@@ -70,7 +91,7 @@ impl Entrant {
 
     /// Whether a network decides.
     pub fn wants_model(&self) -> bool {
-        matches!(&self.kind, Kind::Own { policy, .. } if !policy.ends_with("edf"))
+        matches!(&self.kind, Kind::Own { policy, .. } if uses_network(policy))
     }
 
     /// How its program is started; nothing for the kernel's own.
@@ -109,6 +130,22 @@ impl Entrant {
             _ => false,
         }
     }
+}
+
+/// What the kernel has for rate-monotonic order.
+pub const FIFO_BY_RATE: &str = "SCHED_FIFO with the higher priority for the shorter period";
+
+/// This program with that policy.
+pub fn own_means(policy: &str) -> Means {
+    let needs = match uses_network(policy) {
+        true => Needs::Network,
+        false => Needs::Scheduler,
+    };
+    Means::new(needs, format!("`scx_temponet --policy {policy}`"))
+}
+
+fn uses_network(policy: &str) -> bool {
+    !policy.ends_with("edf")
 }
 
 /// Where a program is that PATH leads to.

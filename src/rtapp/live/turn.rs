@@ -14,7 +14,7 @@ use super::judge;
 use super::kernel::{online_cpus, Loaded};
 use super::schedulers::{Entrant, Kind};
 use super::{check, Interrupted, Plan, Run};
-use crate::agent::recorder::{Record, Recorder};
+use crate::record::{Record, Recorder};
 use crate::rtapp::log::{self, Log};
 use crate::rtapp::write::{self, Class, Orders, LOG_BASENAME};
 use crate::sim::time::SECOND;

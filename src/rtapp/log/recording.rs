@@ -7,10 +7,10 @@
 //! it ends.
 
 use super::{Log, LogError, Row};
-use crate::rtapp::convert::{traced, Converted};
+use crate::rtapp::convert::Converted;
 use crate::rtapp::note::{About, Notes};
 use crate::sim::engine::{Fate, JobRecord, TaskId};
-use crate::sim::task::{TaskSet, TraceJob};
+use crate::sim::task::{Task, TaskSet, TraceJob};
 use crate::sim::time::{Ns, US};
 
 /// What a replayed job takes.
@@ -122,7 +122,7 @@ pub fn convert(logs: &[Log], run_times: RunTimes, cores: usize) -> Result<Record
             });
             fates.push(fate(id, index, release, last, finish));
         }
-        tasks.push(traced((*name).to_owned(), trace, horizon));
+        tasks.push(Task::traced((*name).to_owned(), trace, horizon));
     }
     let set = TaskSet {
         name: "rt-app log".into(),

@@ -175,8 +175,8 @@ fn edf_meets_what_can_be_met_and_slack_is_rt_apps() {
     );
     let converted = converted(&text);
     let edf = Contestant {
-        name: "edf".into(),
-        make: &policies::find("edf").unwrap().make,
+        name: "plain-edf".into(),
+        make: &policies::find("plain-edf").unwrap().make,
     };
     let options = Options::new(Semantics::Continue);
     let outcomes = outcome::simulate(&converted, &[edf], options, &|| {});

@@ -330,6 +330,9 @@ impl Sim<'_> {
         if job.last_core != NO_CORE && job.last_core as usize != core {
             cost += self.options.migration_ns;
             self.tally.migrations += 1;
+            if self.record.segments {
+                self.tally.moves_of(task).migrations += 1;
+            }
             if self.record.events {
                 self.events.push(Event::Migrated {
                     task: task as TaskId,
@@ -352,6 +355,9 @@ impl Sim<'_> {
         let task = self.cores[core].task as usize;
         self.stop(core);
         self.tally.preemptions += 1;
+        if self.record.segments {
+            self.tally.moves_of(task).preemptions += 1;
+        }
         let job = &mut self.ready[self.places[task] as usize];
         job.queued = self.sequence;
         self.sequence += 1;

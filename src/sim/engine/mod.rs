@@ -14,7 +14,7 @@ mod view;
 use std::collections::VecDeque;
 
 pub use options::{Knowledge, Options, Record};
-pub use tally::{Fate, JobRecord, Segment, Tally};
+pub use tally::{Fate, JobRecord, Moves, Segment, Tally};
 pub use view::{CoreId, Estimate, Event, Plan, ReadyJob, TaskId, View, NO_CORE};
 
 pub(super) use self::min_tree::{MinTree, Value};

@@ -64,9 +64,26 @@ pub struct Tally {
     pub stale: u64,
     pub records: Vec<JobRecord>,
     pub segments: Vec<Segment>,
+    /// By task, where segments are kept; they add up to the totals above.
+    pub moves: Vec<Moves>,
+}
+
+/// How often a task's jobs were interrupted, and went on elsewhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moves {
+    pub preemptions: u64,
+    pub migrations: u64,
 }
 
 impl Tally {
+    /// Of this task, from its first move on.
+    pub fn moves_of(&mut self, task: usize) -> &mut Moves {
+        if self.moves.len() <= task {
+            self.moves.resize(task + 1, Moves::default());
+        }
+        &mut self.moves[task]
+    }
+
     /// Counts a job whose fate is known: one of a selection, or one that was measured.
     pub fn add(&mut self, job: JobRecord, critical: bool, horizon: Ns) {
         if let Some(finish) = job.finish {

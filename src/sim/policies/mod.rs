@@ -41,6 +41,7 @@ use super::task::{Task, TaskSet};
 use super::time::Ns;
 use crate::policy::network::{Model, Native, Precision};
 use crate::policy::{self, DistilledRule, PolicyConfig};
+use crate::spelling;
 use std::sync::LazyLock;
 
 /// Decides whom to run whenever something has happened.
@@ -168,7 +169,13 @@ pub const POLICIES: &[Entry] = &[
     entry!("fcfs", "first come, first served", true, true, Fcfs),
     entry!("rm", "rate monotonic", true, true, RateMonotonic),
     entry!("dm", "deadline monotonic", true, true, DeadlineMonotonic),
-    entry!("edf", "earliest deadline first", true, true, Edf),
+    entry!(
+        "plain-edf",
+        "earliest deadline first and nothing else",
+        true,
+        true,
+        Edf
+    ),
     entry!(
         "llf",
         "least laxity first",
@@ -191,8 +198,8 @@ pub const POLICIES: &[Entry] = &[
         EdfDrop::default()
     ),
     entry!(
-        "edf-kernel",
-        "what the scheduler's own --policy edf does",
+        "edf",
+        "what the scheduler's own --policy edf does: some are given up in overload",
         false,
         false,
         Shedding::default()
@@ -299,4 +306,17 @@ fn temponet() -> Decided<Native> {
 
 pub fn find(name: &str) -> Option<&'static Entry> {
     POLICIES.iter().find(|entry| entry.name == name)
+}
+
+/// What to say of a name that no policy has.
+pub fn unknown(name: &str) -> String {
+    if name == "edf-kernel" {
+        return "edf-kernel is called edf, as everywhere else".into();
+    }
+    let known: Vec<&str> = POLICIES.iter().map(|entry| entry.name).collect();
+    format!(
+        "there is no policy called {name:?}{}; policies are {}",
+        spelling::did_you_mean(name, &known),
+        known.join(", ")
+    )
 }

@@ -1,7 +1,7 @@
 //! The Rust side of `include/temponet_hint.h`: declare deadlines from a program.
 //!
 //! ```no_run
-//! use scx_temponet::agent::hint::{Hint, HintClient};
+//! use scx_temponet::hint::{Hint, HintClient};
 //!
 //! let ms = 1_000_000;
 //! let hint = Hint::new(2 * ms, 5 * ms, 10 * ms, 0)?;

@@ -1,12 +1,17 @@
 //! `scx_temponet hint`: declare, show and clear the deadlines of a task.
 //!
-//! Exit status: 0 done, 1 the daemon refused, 2 it could not be asked (bad
-//! input, no such task, no daemon). A command that cannot be started is 126 or
+//! Exit status: 0 done, 1 the daemon refused or no rhythm was found, 2 it could not be asked
+//! (bad input, no such task, no daemon). A command that cannot be started is 126 or
 //! 127, as with env and nice.
 
+mod suggest;
+#[cfg(test)]
+mod tests;
+
 use super::out;
-use crate::agent::hint::client::ClientError;
-use crate::agent::hint::{default_socket, duration, Hint, HintClient, Limits};
+use super::time::parse_time;
+use crate::hint::client::ClientError;
+use crate::hint::{default_socket, duration, Hint, HintClient, Limits};
 use clap::Args;
 use serde_json::json;
 use std::ffi::OsString;
@@ -15,6 +20,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 /// Declare deadlines for a running task, or start a command with them
+///
+/// `--suggest PID` watches a task and says what to declare for it.
 ///
 /// Says that the task needs RUNTIME of CPU time within DEADLINE of each
 /// wake-up, and wakes up at most once per PERIOD. The daemon admits what the
@@ -55,7 +62,16 @@ pub struct HintArgs {
     #[arg(long)]
     clear: bool,
 
-    /// With --show: as JSON
+    /// Watch this task and propose what to declare; needs root, and no loaded scheduler.
+    /// Status 1: no rhythm was found
+    #[arg(long, value_name = "PID", conflicts_with_all = ["runtime", "deadline", "period", "criticality", "pid", "show", "clear", "command"])]
+    suggest: Option<String>,
+
+    /// With --suggest: how long to watch [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    watch: Option<u64>,
+
+    /// With --show and --suggest: as JSON
     #[arg(long)]
     json: bool,
 
@@ -149,6 +165,7 @@ enum Action {
     Start(Vec<OsString>, Hint),
     Show(i32),
     Clear(i32),
+    Suggest(i32),
 }
 
 pub fn run(args: HintArgs) -> ExitCode {
@@ -166,8 +183,14 @@ fn action(args: &HintArgs) -> Result<Action, Failure> {
         || args.deadline.is_some()
         || args.period.is_some()
         || args.criticality.is_some();
-    if args.json && !args.show {
-        return bad("--json goes with --show");
+    if args.json && !args.show && args.suggest.is_none() {
+        return bad("--json goes with --show and --suggest");
+    }
+    if args.watch.is_some() && args.suggest.is_none() {
+        return bad("--watch goes with --suggest");
+    }
+    if let Some(pid) = &args.suggest {
+        return Ok(Action::Suggest(task_id("--suggest", pid)?));
     }
     if args.show || args.clear {
         let name = if args.show { "--show" } else { "--clear" };
@@ -180,7 +203,7 @@ fn action(args: &HintArgs) -> Result<Action, Failure> {
         let Some(pid) = &args.pid else {
             return bad(format!("{name} needs --pid"));
         };
-        let pid = task_id(pid)?;
+        let pid = task_id("--pid", pid)?;
         return Ok(if args.show {
             Action::Show(pid)
         } else {
@@ -190,7 +213,7 @@ fn action(args: &HintArgs) -> Result<Action, Failure> {
 
     let hint = hint(args)?;
     match (&args.pid, args.command.is_empty()) {
-        (Some(pid), true) => Ok(Action::Declare(task_id(pid)?, hint)),
+        (Some(pid), true) => Ok(Action::Declare(task_id("--pid", pid)?, hint)),
         (None, false) if args.threads => {
             bad("--threads needs --pid: a command to start has no threads yet")
         }
@@ -225,10 +248,10 @@ fn hint(args: &HintArgs) -> Result<Hint, Failure> {
         .or_else(|e| bad(e.to_string()))
 }
 
-fn task_id(text: &str) -> Result<i32, Failure> {
+fn task_id(option: &str, text: &str) -> Result<i32, Failure> {
     let tid = match text.parse() {
         Ok(tid) if tid > 0 => tid,
-        _ => return bad(format!("--pid: `{text}` is not a task id")),
+        _ => return bad(format!("{option}: `{text}` is not a task id")),
     };
     // Asked here already, so that it is said with no daemon running too.
     if !Path::new(&format!("/proc/{tid}")).exists() {
@@ -238,6 +261,9 @@ fn task_id(text: &str) -> Result<i32, Failure> {
 }
 
 fn perform(args: &HintArgs, action: Action) -> Result<(), Failure> {
+    if let Action::Suggest(pid) = action {
+        return suggest::run(args, pid);
+    }
     let client = HintClient::connect_to(&args.socket)?;
     match action {
         Action::Start(command, hint) => start(&client, &command, &hint),
@@ -254,6 +280,7 @@ fn perform(args: &HintArgs, action: Action) -> Result<(), Failure> {
             Ok(cleared?)
         }
         Action::Show(pid) => show(args, &client, pid),
+        Action::Suggest(_) => unreachable!("needs no daemon"),
     }
 }
 
@@ -377,110 +404,4 @@ fn print(text: &str) -> Result<(), Failure> {
         status: 2,
         sentence: format!("{error:#}"),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::Parser;
-
-    #[derive(Parser)]
-    struct Program {
-        #[command(flatten)]
-        hint: HintArgs,
-    }
-
-    fn understood(line: &str) -> Result<Action, Failure> {
-        let words = std::iter::once("hint").chain(line.split_whitespace());
-        action(&Program::try_parse_from(words).unwrap().hint)
-    }
-
-    fn refused(line: &str) -> String {
-        let failure = understood(line).unwrap_err();
-        assert_eq!(failure.status, 2, "{line}");
-        assert!(!failure.sentence.contains('\n'), "{line}");
-        failure.sentence
-    }
-
-    const MS: u64 = 1_000_000;
-
-    #[test]
-    fn the_deadline_is_the_period_unless_given() {
-        let hint = Hint::new(10 * MS, 40 * MS, 40 * MS, 0).unwrap();
-        assert_eq!(
-            understood("--runtime 10ms --period 40ms --pid 1"),
-            Ok(Action::Declare(1, hint))
-        );
-        let hint = Hint::new(10 * MS, 30 * MS, 40 * MS, 2).unwrap();
-        assert_eq!(
-            understood("--runtime 10ms --deadline 30ms --period 40ms --criticality 2 -- a -b"),
-            Ok(Action::Start(vec!["a".into(), "-b".into()], hint))
-        );
-    }
-
-    #[test]
-    fn every_mistake_is_one_sentence_and_status_2() {
-        for (line, said) in [
-            ("--runtime 10ms --period 0ms --pid 1", "the period is zero"),
-            (
-                "--runtime 50ms --deadline 40ms --period 40ms --pid 1",
-                "does not fit",
-            ),
-            (
-                "--runtime 10 --period 40ms --pid 1",
-                "--runtime: `10` has no unit",
-            ),
-            ("--runtime 10ms --pid 1", "needs --runtime and --period"),
-            ("--runtime 10ms --period 40ms", "--pid N, or a command"),
-            ("--runtime 10ms --period 40ms --pid 1 -- true", "not both"),
-            (
-                "--runtime 10ms --period 40ms --pid x",
-                "`x` is not a task id",
-            ),
-            (
-                "--runtime 10ms --period 40ms --pid 2147483647",
-                "no task has id",
-            ),
-            (
-                "--runtime 10ms --period 40ms --pid 99999999999",
-                "not a task id",
-            ),
-            (
-                "--runtime 10ms --period 40ms --criticality high --pid 1",
-                "is not 0, 1, 2 or 3",
-            ),
-            (
-                "--runtime 10ms --period 40ms --threads -- true",
-                "no threads yet",
-            ),
-            ("--show", "--show needs --pid"),
-            ("--clear", "--clear needs --pid"),
-            ("--show --clear --pid 1", "exclude each other"),
-            ("--show --period 40ms --pid 1", "no declaration"),
-            ("--json --pid 1", "goes with --show"),
-        ] {
-            let sentence = refused(line);
-            assert!(sentence.contains(said), "{line}: {sentence}");
-        }
-    }
-
-    #[test]
-    fn a_missing_daemon_is_said_so() {
-        let mut args = HintArgs {
-            socket: "/nonexistent/hint.sock".into(),
-            ..HintArgs::default()
-        };
-        args.show = true;
-        let failure = perform(&args, Action::Show(1)).unwrap_err();
-        assert_eq!(failure.status, 2);
-        assert!(failure.sentence.starts_with("scx_temponet is not running"));
-    }
-
-    #[test]
-    fn limits_are_numbers_in_range() {
-        assert_eq!(share("2.0"), Ok(2.0));
-        for text in ["-1", "nan", "inf", "65", "x"] {
-            assert!(share(text).is_err(), "{text}");
-        }
-    }
 }

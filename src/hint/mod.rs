@@ -24,7 +24,7 @@ pub use socket_file::ServerError;
 pub use store::{HintStore, MapStore, MemoryStore};
 
 /// Types and limits of `include/temponet_hint.h`, by way of `bpf/intf.h`.
-pub(crate) use super::bpf::intf as abi;
+pub(crate) use crate::intf as abi;
 
 use duration::Pretty;
 use thiserror::Error;

@@ -286,7 +286,7 @@ pub struct Orphan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::hint::store::MemoryStore;
+    use crate::hint::store::MemoryStore;
     use std::cell::Cell;
     use std::process::{Child, Command};
 

@@ -1,7 +1,7 @@
 //! What the BPF half tells of a task, read from bytes that anybody might have
 //! written.
 
-use super::bpf::intf;
+use crate::intf;
 use crate::policy::{CpuId, CpuMask, MAX_CPUS};
 
 const RUNNABLE: u32 = intf::temponet_record_flags_TN_REC_RUNNABLE;
@@ -20,7 +20,7 @@ pub const RECORD_LEN: usize = std::mem::size_of::<intf::temponet_record>();
 /// How a task with a declared deadline stood at a moment. Times are nanoseconds on
 /// the clock of the BPF half.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Record {
+pub struct RingRecord {
     /// 0 where only `monotonic_ns` is known.
     pub at_ns: i64,
     pub monotonic_ns: i64,
@@ -49,9 +49,9 @@ pub struct Record {
     pub first: bool,
 }
 
-impl Record {
+impl RingRecord {
     /// What stands in a place that was not written yet.
-    pub const EMPTY: Record = Record {
+    pub const EMPTY: RingRecord = RingRecord {
         at_ns: 0,
         monotonic_ns: 0,
         pid: 0,
@@ -82,7 +82,7 @@ impl Record {
     }
 
     /// `None` for what no BPF half of ours would write.
-    pub fn read(bytes: &[u8]) -> Option<Record> {
+    pub fn read(bytes: &[u8]) -> Option<RingRecord> {
         if bytes.len() != RECORD_LEN {
             return None;
         }
@@ -99,7 +99,7 @@ impl Record {
         if raw.pid == 0 || !gone && period_ns == 0 {
             return None;
         }
-        Some(Record {
+        Some(RingRecord {
             at_ns: time(raw.at)?,
             monotonic_ns: time(raw.monotonic)?,
             pid: raw.pid,
@@ -161,17 +161,17 @@ pub(super) mod tests {
     #[test]
     fn a_record_is_read_as_it_was_written() {
         let mut raw = raw(7);
-        let record = Record::read(&bytes(&raw)).unwrap();
+        let record = RingRecord::read(&bytes(&raw)).unwrap();
         assert_eq!((record.pid, record.start_time), (7, 70));
         assert_eq!(record.allowed, CpuMask::first(2));
         assert!(record.runnable && !record.running && !record.gone && !record.first);
         raw.flags |= PINNED | RUNNING | FIRST;
         raw.cpu = 1;
-        let record = Record::read(&bytes(&raw)).unwrap();
+        let record = RingRecord::read(&bytes(&raw)).unwrap();
         assert_eq!(record.allowed, CpuMask::only(1));
         assert!(record.running && record.first);
         raw.flags = RUNNABLE;
-        assert!(Record::read(&bytes(&raw)).unwrap().gone);
+        assert!(RingRecord::read(&bytes(&raw)).unwrap().gone);
     }
 
     #[test]
@@ -180,19 +180,19 @@ pub(super) mod tests {
         let refused = |change: fn(&mut intf::temponet_record)| {
             let mut raw = good;
             change(&mut raw);
-            Record::read(&bytes(&raw)).is_none()
+            RingRecord::read(&bytes(&raw)).is_none()
         };
         assert!(refused(|r| r.pid = 0));
         assert!(refused(|r| r.cpu = 9999));
         assert!(refused(|r| r.period_ns = 0));
         assert!(refused(|r| r.deadline_at = u64::MAX));
-        assert!(Record::read(&bytes(&good)[1..]).is_none());
+        assert!(RingRecord::read(&bytes(&good)[1..]).is_none());
     }
 
     proptest! {
         #[test]
         fn no_bytes_are_too_strange(bytes in proptest::collection::vec(any::<u8>(), RECORD_LEN)) {
-            if let Some(record) = Record::read(&bytes) {
+            if let Some(record) = RingRecord::read(&bytes) {
                 prop_assert!(record.deadline_ns >= 0 && record.cost_ns >= 0);
             }
         }

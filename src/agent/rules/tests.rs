@@ -16,7 +16,7 @@ const TIMES: &str = "runtime = \"1ms\"\nperiod = \"10ms\"\n";
 
 #[test]
 fn the_worked_example_of_the_manual_is_read() {
-    let manual = include_str!("../../docs/guide/rules.md");
+    let manual = include_str!("../../../docs/guide/rules.md");
     let example = manual
         .split("```toml\n")
         .nth(1)
@@ -276,7 +276,7 @@ fn a_missing_pattern_matches_everything() {
 
 #[test]
 fn the_worked_example_matches_the_thread_that_mixes_and_not_the_one_that_does_not() {
-    let manual = include_str!("../../docs/guide/rules.md");
+    let manual = include_str!("../../../docs/guide/rules.md");
     let example = manual.split("```toml\n").nth(1).unwrap();
     let rules = read(example.split("```").next().unwrap()).unwrap();
     let declared = |name: &str| {

@@ -1,10 +1,10 @@
-use super::super::record::tests::{bytes, raw};
 use super::*;
+use crate::agent::ring_record::tests::{bytes, raw};
 
 const MS: i64 = 1_000_000;
 
-fn record(pid: u32) -> Record {
-    Record::read(&bytes(&raw(pid))).unwrap()
+fn record(pid: u32) -> RingRecord {
+    RingRecord::read(&bytes(&raw(pid))).unwrap()
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn a_resync_adds_mends_and_removes() {
     for pid in 1..=4 {
         mirror.apply(&record(pid));
     }
-    let later = |pid: u32| Record {
+    let later = |pid: u32| RingRecord {
         at_ns: 0,
         monotonic_ns: 50 * MS,
         ..record(pid)
@@ -83,12 +83,12 @@ fn one_that_left_while_the_truth_was_read_does_not_come_back() {
     let mut mirror = Mirror::new();
     mirror.apply(&record(1));
     mirror.ask_truth(45 * MS);
-    let truth = Record {
+    let truth = RingRecord {
         at_ns: 0,
         monotonic_ns: 50 * MS,
         ..record(1)
     };
-    let left = Record {
+    let left = RingRecord {
         at_ns: 51 * MS,
         monotonic_ns: 51 * MS,
         gone: true,
@@ -98,7 +98,7 @@ fn one_that_left_while_the_truth_was_read_does_not_come_back() {
     assert_eq!(mirror.resync(&[truth]), Repair::default());
     assert!(mirror.tasks().is_empty());
     // Declared once more, it does.
-    let again = Record {
+    let again = RingRecord {
         monotonic_ns: 52 * MS,
         ..truth
     };
@@ -131,12 +131,12 @@ fn a_cpu_that_was_held_up_does_not_set_the_clock_back() {
 fn truth_from_before_a_record_changes_nothing() {
     let mut mirror = Mirror::new();
     mirror.apply(&record(1));
-    let truth = Record {
+    let truth = RingRecord {
         at_ns: 0,
         monotonic_ns: 50 * MS,
         ..record(1)
     };
-    let told = Record {
+    let told = RingRecord {
         at_ns: 45 * MS,
         monotonic_ns: 51 * MS,
         job: 9,
@@ -210,7 +210,7 @@ fn more_tasks_than_there_is_room_for_are_counted() {
 
 #[test]
 fn a_brief_job_may_not_be_told_of_yet() {
-    let brief = |job| Record {
+    let brief = |job| RingRecord {
         at_ns: 0,
         monotonic_ns: 50 * MS,
         job,
@@ -224,7 +224,7 @@ fn a_brief_job_may_not_be_told_of_yet() {
     assert!(!mirror.differs(&[brief(8)]));
     // But the one before was.
     assert!(mirror.differs(&[brief(9)]));
-    let long = Record {
+    let long = RingRecord {
         cost_ns: 2 * MS,
         ..brief(8)
     };
@@ -237,7 +237,7 @@ fn a_brief_job_may_not_be_told_of_yet() {
 #[test]
 fn who_ran_where_another_runs_now_was_set_aside() {
     let mut mirror = Mirror::new();
-    let running = |pid: u32, at_ns: i64, cpu: u16| Record {
+    let running = |pid: u32, at_ns: i64, cpu: u16| RingRecord {
         at_ns,
         monotonic_ns: at_ns,
         cpu,

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use crate::agent::recorder::{Kind, Record};
+use super::recorder::{Kind, Record};
 use crate::sim::time::Ns;
 
 /// Per task; at a job every 20 ms this is 10 minutes.

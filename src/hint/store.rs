@@ -16,10 +16,14 @@ pub trait HintStore {
 
 /// The pinned TASK_STORAGE map. From userspace its key is a pidfd, and the
 /// kernel takes thread pidfds as well as process ones.
-pub struct MapStore(MapHandle);
+pub struct MapStore {
+    hints: MapHandle,
+    /// Counts changes: tasks that run look their hints up again when it moves.
+    changes: MapHandle,
+}
 
 impl MapStore {
-    pub fn new(map: MapHandle) -> io::Result<Self> {
+    pub fn new(map: MapHandle, changes: MapHandle) -> io::Result<Self> {
         if map.key_size() != 4 || map.value_size() as usize != HINT_BYTES {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
@@ -31,7 +35,21 @@ impl MapStore {
                 ),
             ));
         }
-        Ok(Self(map))
+        Ok(Self {
+            hints: map,
+            changes,
+        })
+    }
+
+    /// Without it a task would find its new hint some milliseconds later, so a failure is none.
+    fn note_change(&self) {
+        let first = 0u32.to_ne_bytes();
+        let count = match self.changes.lookup(&first, MapFlags::ANY) {
+            Ok(Some(bytes)) => bytes.try_into().map_or(0, u32::from_ne_bytes),
+            _ => 0,
+        };
+        let next = count.wrapping_add(1).to_ne_bytes();
+        let _ = self.changes.update(&first, &next, MapFlags::ANY);
     }
 }
 
@@ -54,20 +72,28 @@ fn error_kind(error: &libbpf_rs::Error) -> io::ErrorKind {
 
 impl HintStore for MapStore {
     fn set(&self, pidfd: BorrowedFd<'_>, hint: &Hint) -> io::Result<()> {
-        self.0
+        self.hints
             .update(&key(pidfd), &hint.to_bytes(), MapFlags::ANY)
-            .map_err(to_io)
+            .map_err(to_io)?;
+        self.note_change();
+        Ok(())
     }
 
     fn clear(&self, pidfd: BorrowedFd<'_>) -> io::Result<()> {
-        match self.0.delete(&key(pidfd)) {
-            Err(e) if e.kind() == libbpf_rs::ErrorKind::NotFound => Ok(()),
-            other => other.map_err(to_io),
+        match self.hints.delete(&key(pidfd)) {
+            Err(e) if e.kind() == libbpf_rs::ErrorKind::NotFound => return Ok(()),
+            other => other.map_err(to_io)?,
         }
+        self.note_change();
+        Ok(())
     }
 
     fn get(&self, pidfd: BorrowedFd<'_>) -> io::Result<Option<Hint>> {
-        let Some(value) = self.0.lookup(&key(pidfd), MapFlags::ANY).map_err(to_io)? else {
+        let Some(value) = self
+            .hints
+            .lookup(&key(pidfd), MapFlags::ANY)
+            .map_err(to_io)?
+        else {
             return Ok(None);
         };
         let value: [u8; HINT_BYTES] = value

@@ -153,8 +153,8 @@ pub fn check(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::recorder::{Kind, Record};
-    use crate::rtapp::capture::Book;
+    use crate::record::book::Book;
+    use crate::record::{Kind, Record};
 
     const LASTED: Ns = 3 * SECOND;
 

@@ -8,8 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::book::{Diary, Piece};
-use crate::agent::recorder::Lost;
-use crate::rtapp::convert::traced;
+use super::recorder::Lost;
 use crate::sim::task::{Arrival, Execution, Task, TaskSet, TraceJob};
 use crate::sim::time::{Ns, MS, SECOND};
 
@@ -266,7 +265,7 @@ fn hog(name: String, pieces: &[Piece], lasted: Ns) -> Task {
     }
     portions.retain(|portion| portion.execution_ns > 0);
     portions.sort_by_key(|portion| portion.release_ns);
-    traced(name, portions, lasted)
+    Task::traced(name, portions, lasted)
 }
 
 fn trace(name: String, jobs: &[Job], lasted: Ns) -> Task {
@@ -282,7 +281,7 @@ fn trace(name: String, jobs: &[Job], lasted: Ns) -> Task {
         }
     });
     let trace: Vec<TraceJob> = trace.collect();
-    let task = traced(name, trace, lasted);
+    let task = Task::traced(name, trace, lasted);
     debug_assert!(matches!(task.arrival, Arrival::Trace(_)));
     task
 }
@@ -290,8 +289,8 @@ fn trace(name: String, jobs: &[Job], lasted: Ns) -> Task {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::recorder::{Kind, Record};
-    use crate::rtapp::capture::Book;
+    use crate::record::Book;
+    use crate::record::{Kind, Record};
     use crate::sim::arrivals::JobStream;
 
     const LASTED: Ns = 10 * SECOND;

@@ -1,9 +1,9 @@
 //! The network with gradients against the one that runs, and against finite differences.
 
-use super::batch::{Batch, Tokens};
-use super::net::{Net, Tape};
+use super::{Net, Tape};
 use crate::policy::network::{Model, Native, Precision, Shape, Tensor, Weights};
 use crate::sim::rng::Rng;
+use crate::train::batch::{Batch, Tokens};
 
 fn contexts(shape: &Shape, rng: &mut Rng) -> Vec<Tokens> {
     let jobs = shape.slack * shape.work * shape.classes * shape.doubts;

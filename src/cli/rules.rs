@@ -1,0 +1,340 @@
+//! `scx_temponet rules --check`: what a rules file says, and whom it means.
+//!
+//! Exit status: 0 all is well, 1 a rule never applies, 2 the file is refused.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::out;
+use crate::agent::rules::{self, Pattern, Rule, Treatment};
+use crate::hint::duration::Pretty;
+
+/// Check a rules file without loading anything
+///
+/// Says each rule in words and which threads it matches now. Status 0: every rule can apply;
+/// 1: one never does, because rules above it match all that it matches; 2: the file is refused.
+#[derive(Args, Debug, Clone)]
+pub struct RulesArgs {
+    /// The file; - reads standard input
+    #[arg(long, value_name = "FILE", required = true, allow_hyphen_values = true)]
+    check: PathBuf,
+
+    /// Name all threads that match, not only the first eight
+    #[arg(long)]
+    wide: bool,
+}
+
+/// So many threads are named where nobody asks for all.
+const NAMED: usize = 8;
+/// As deep as the BPF half looks (CGROUP_LEVELS in bpf/params.bpf.h).
+const CGROUP_LEVELS: usize = 16;
+
+pub fn run(args: &RulesArgs) -> ExitCode {
+    let rules = match rules::load(&args.check) {
+        Ok(rules) => rules,
+        Err(error) => {
+            out::errln!("scx_temponet: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    let threads = threads(Path::new("/proc"));
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let named = if args.wide { usize::MAX } else { NAMED };
+    let report = report(&rules, &threads, cpus, named);
+    if let Err(error) = out::write(&report.text) {
+        out::errln!("scx_temponet: {error:#}");
+        return ExitCode::from(2);
+    }
+    ExitCode::from(u8::from(report.shadowed > 0))
+}
+
+/// What a rule looks at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Thread {
+    tid: u32,
+    comm: String,
+    /// Names of its cgroup's directory and those above it, the root left out.
+    cgroups: Vec<String>,
+    /// SCHED_FIFO, RR or DEADLINE: no sched_ext scheduler sees it.
+    is_realtime: bool,
+}
+
+fn threads(proc: &Path) -> Vec<Thread> {
+    let numbers = |folder: &Path| -> Vec<u32> {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let mut numbers: Vec<u32> = names.filter_map(|name| name.parse().ok()).collect();
+        numbers.sort_unstable();
+        numbers
+    };
+    let mut threads = Vec::new();
+    for pid in numbers(proc) {
+        let tasks = proc.join(pid.to_string()).join("task");
+        // One that exits meanwhile is left out.
+        threads.extend(numbers(&tasks).into_iter().filter_map(|tid| {
+            let folder = tasks.join(tid.to_string());
+            let read = |name: &str| fs::read(folder.join(name)).ok();
+            let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+            Some(Thread {
+                tid,
+                comm: text(read("comm")?).trim_end_matches('\n').to_owned(),
+                cgroups: read("cgroup").map_or(Vec::new(), |bytes| cgroups(&text(bytes))),
+                is_realtime: read("stat").is_some_and(|bytes| is_realtime(&text(bytes))),
+            })
+        }));
+    }
+    threads
+}
+
+/// From the line of the unified hierarchy, `0::/a/b`.
+fn cgroups(text: &str) -> Vec<String> {
+    let path = text.lines().find_map(|line| line.strip_prefix("0::"));
+    let names = path.unwrap_or_default().split('/');
+    let names = names.filter(|name| !name.is_empty());
+    names.take(CGROUP_LEVELS).map(str::to_owned).collect()
+}
+
+/// By field 41 of /proc/TID/stat; the name in field 2 may have blanks and parentheses.
+fn is_realtime(stat: &str) -> bool {
+    let Some((_, rest)) = stat.rsplit_once(')') else {
+        return false;
+    };
+    let policy = rest.split_whitespace().nth(41 - 3);
+    matches!(
+        policy.and_then(|text| text.parse().ok()),
+        Some(libc::SCHED_FIFO | libc::SCHED_RR | libc::SCHED_DEADLINE)
+    )
+}
+
+fn matches(rule: &Rule, thread: &Thread) -> bool {
+    let of_name = rule
+        .comm
+        .as_ref()
+        .is_none_or(|comm| comm.matches(&thread.comm));
+    let of_group = rule
+        .cgroup
+        .as_ref()
+        .is_none_or(|cgroup| thread.cgroups.iter().any(|name| cgroup.matches(name)));
+    of_name && of_group
+}
+
+struct Report {
+    text: String,
+    shadowed: usize,
+}
+
+fn report(rules: &[Rule], threads: &[Thread], cpus: usize, named: usize) -> Report {
+    // The first rule that matches is the one that applies.
+    let mut applies: BTreeMap<usize, Vec<&Thread>> = BTreeMap::new();
+    for thread in threads {
+        if let Some(first) = rules.iter().position(|rule| matches(rule, thread)) {
+            applies.entry(first).or_default().push(thread);
+        }
+    }
+    let mut text = String::new();
+    let (mut shadowed, mut declared, mut density) = (0, 0, 0.0);
+    for (i, rule) in rules.iter().enumerate() {
+        text += &format!("line {}: {}\n", rule.line, words(rule));
+        if let Some(before) = rules[..i].iter().find(|before| before.covers(rule)) {
+            shadowed += 1;
+            text += &format!(
+                "  never applies: the rule in line {} comes first and matches all that this one does\n",
+                before.line
+            );
+            continue;
+        }
+        let here = applies.get(&i).map_or(&[][..], Vec::as_slice);
+        text += &format!("  {}\n", matched(here, named));
+        let realtime = here.iter().filter(|thread| thread.is_realtime).count();
+        if realtime > 0 {
+            text += &format!(
+                "  no effect on {realtime} of them: real-time threads run before every sched_ext scheduler\n"
+            );
+        }
+        if let Treatment::Deadline(hint) = rule.treatment {
+            declared += here.len() - realtime;
+            density += hint.density() * (here.len() - realtime) as f64;
+        }
+    }
+    text += &format!(
+        "{}, {} declared now: {density:.2} of {}\n",
+        number(rules.len(), "rule"),
+        number(declared, "thread"),
+        number(cpus, "CPU")
+    );
+    if density > cpus as f64 {
+        text += "This is more than the machine has: not all of them can be on time at once.\n";
+    }
+    Report { text, shadowed }
+}
+
+fn number(n: usize, what: &str) -> String {
+    match n {
+        1 => format!("1 {what}"),
+        n => format!("{n} {what}s"),
+    }
+}
+
+fn matched(threads: &[&Thread], named: usize) -> String {
+    if threads.is_empty() {
+        return "matches no thread now".into();
+    }
+    let names: Vec<String> = threads
+        .iter()
+        .take(named)
+        .map(|thread| format!("{}[{}]", printable(&thread.comm), thread.tid))
+        .collect();
+    let rest = match threads.len() - names.len() {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    format!(
+        "matches {}: {}{rest}",
+        number(threads.len(), "thread"),
+        names.join(", ")
+    )
+}
+
+/// Any program chooses its name.
+fn printable(name: &str) -> String {
+    name.chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect()
+}
+
+fn words(rule: &Rule) -> String {
+    let pattern = |pattern: &Pattern| {
+        let text = printable(&pattern.text);
+        match pattern.prefix {
+            true => format!("whose name begins with `{text}`"),
+            false => format!("called `{text}`"),
+        }
+    };
+    let mut who = "threads".to_owned();
+    if let Some(comm) = &rule.comm {
+        who += &format!(" {}", pattern(comm));
+    }
+    if let Some(cgroup) = &rule.cgroup {
+        who += &format!(" in a cgroup {}", pattern(cgroup));
+    }
+    let what = match rule.treatment {
+        Treatment::Background => "run in the background, without deadlines".to_owned(),
+        Treatment::Deadline(hint) => {
+            let critical = match hint.criticality() {
+                0 => String::new(),
+                level => format!(", criticality {level}"),
+            };
+            format!(
+                "need {} of CPU time within {} of a wake-up, every {} ({:.2} of a CPU each{critical})",
+                Pretty(hint.runtime_ns()),
+                Pretty(hint.deadline_ns()),
+                Pretty(hint.period_ns()),
+                hint.density()
+            )
+        }
+    };
+    format!("{who} {what}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn thread(tid: u32, comm: &str, cgroups: &[&str]) -> Thread {
+        Thread {
+            tid,
+            comm: comm.into(),
+            cgroups: cgroups.iter().map(|&name| name.into()).collect(),
+            is_realtime: false,
+        }
+    }
+
+    fn rules(text: &str) -> Vec<Rule> {
+        rules::parse(Path::new("r.toml"), text).unwrap()
+    }
+
+    const AUDIO: &str = r#"
+[[rule]]
+comm = "data-loop*"
+runtime = "1ms"
+period = "4ms"
+criticality = 1
+
+[[rule]]
+cgroup = "build.slice"
+class = "background"
+"#;
+
+    #[test]
+    fn a_rule_is_said_in_words_with_the_threads_that_it_matches() {
+        let mut realtime = thread(9, "data-loop.0", &[]);
+        realtime.is_realtime = true;
+        let threads = [
+            thread(7, "data-loop.0", &["user.slice", "build.slice"]),
+            thread(8, "cc1", &["build.slice", "deep"]),
+            realtime,
+            thread(10, "data-loo", &["rebuild.slice"]),
+        ];
+        let report = report(&rules(AUDIO), &threads, 2, NAMED);
+        assert_eq!(
+            report.text,
+            "line 2: threads whose name begins with `data-loop` need 1ms of CPU time within 4ms \
+             of a wake-up, every 4ms (0.25 of a CPU each, criticality 1)\n  \
+             matches 2 threads: data-loop.0[7], data-loop.0[9]\n  \
+             no effect on 1 of them: real-time threads run before every sched_ext scheduler\n\
+             line 8: threads in a cgroup called `build.slice` run in the background, without \
+             deadlines\n  \
+             matches 1 thread: cc1[8]\n\
+             2 rules, 1 thread declared now: 0.25 of 2 CPUs\n"
+        );
+        assert_eq!(report.shadowed, 0);
+    }
+
+    #[test]
+    fn a_rule_below_one_that_matches_the_same_never_applies() {
+        let shadowed = |second: &str| {
+            let text = format!("{AUDIO}\n[[rule]]\n{second}\nclass = \"background\"\n");
+            report(&rules(&text), &[], 1, NAMED).shadowed
+        };
+        assert_eq!(shadowed("comm = \"data-loop.0\""), 1);
+        assert_eq!(shadowed("comm = \"data-loop*\""), 1);
+        assert_eq!(shadowed("comm = \"data-loop.0\"\ncgroup = \"x\""), 1);
+        assert_eq!(shadowed("comm = \"cc1\"\ncgroup = \"build.slice\""), 1);
+        assert_eq!(shadowed("comm = \"data*\""), 0);
+        assert_eq!(shadowed("cgroup = \"build*\""), 0);
+        assert_eq!(shadowed("cgroup = \"x\""), 0);
+    }
+
+    #[test]
+    fn many_threads_are_counted_and_too_much_is_said() {
+        let threads: Vec<Thread> = (1..=20).map(|i| thread(i, "data-loop.0", &[])).collect();
+        let few = report(&rules(AUDIO), &threads, 4, NAMED).text;
+        assert!(few.contains("data-loop.0[8] and 12 more"), "{few}");
+        assert!(few.contains("5.00 of 4 CPUs"), "{few}");
+        assert!(few.contains("more than the machine has"), "{few}");
+        let all = report(&rules(AUDIO), &threads, 8, usize::MAX).text;
+        assert!(all.contains("data-loop.0[20]\n"), "{all}");
+        assert!(!all.contains("more than"), "{all}");
+    }
+
+    #[test]
+    fn threads_are_read_from_proc() {
+        let proc = tempfile::tempdir().unwrap();
+        let folder = proc.path().join("41/task/42");
+        fs::create_dir_all(&folder).unwrap();
+        fs::create_dir_all(proc.path().join("self/task/1")).unwrap();
+        // A thread that has gone leaves nothing to read.
+        fs::create_dir_all(proc.path().join("41/task/43")).unwrap();
+        fs::write(folder.join("comm"), "a) b\n").unwrap();
+        fs::write(folder.join("cgroup"), "4:cpu:/x\n0::/user.slice/app\n").unwrap();
+        let rest = vec!["0"; 37].join(" ");
+        fs::write(folder.join("stat"), format!("42 (a) b) S {rest} 1 0 0\n")).unwrap();
+        let mut expected = thread(42, "a) b", &["user.slice", "app"]);
+        expected.is_realtime = true;
+        assert_eq!(threads(proc.path()), [expected]);
+    }
+}
