@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Looks at a page of `replay --html` in a real browser, without a screen: that it
-# shows what it should, on a desk and on a phone, in light and dark; that its
-# controls work; and that nothing is ever requested.
+# Looks at pages of `replay --html` in a real browser, without a screen: that they
+# show what they should at 390, 768 and 1280 px, in light and dark; that nothing is cut
+# off; that the controls work; and that nothing is ever requested. SCX_TEMPONET names
+# another program than the release build.
 #
 #   scripts/check-report.sh [-k FOLDER]     -k: keep the page and its pictures there
 set -euo pipefail
@@ -24,8 +25,17 @@ if [[ -z $program ]]; then
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-"$program" replay tests/rtapp/overload.json --critical motor --html "$work/report.html" >/dev/null 2>"$work/warnings" ||
-    die "replay failed: $(tail -n 1 "$work/warnings")"
+# make PAGE ARGUMENT…
+make() {
+    local page=$1
+    shift
+    "$program" replay "$@" --html "$work/$page.html" >/dev/null 2>"$work/warnings" ||
+        die "replay failed: $(tail -n 1 "$work/warnings")"
+}
+make report tests/rtapp/overload.json --critical motor
+make single tests/rtapp/one-cpu.json --policy edf
+make logs tests/rtapp/logs
+pages=(report single logs)
 cp tests/report/harness.html "$work/"
 # What a page must not do, to see that it would be noticed.
 printf '<!doctype html><img src="http://127.0.0.1:9/x">' >"$work/guilty.html"
@@ -42,27 +52,47 @@ browse() {
         die "chromium failed: $(tail -n 1 "$work/$name.err")"
 }
 
-for width in 1280 390; do
-    browse "use-$width" --dump-dom "file://$work/harness.html#$width" >"$work/dom-$width.html"
-    sed -n '/<pre id="found">/,/<\/pre>/p' "$work/dom-$width.html" | sed 's/<[^>]*>//g' >"$work/found-$width"
-    cat "$work/found-$width"
-    grep -q '^ok ' "$work/found-$width" || die "the page was not checked at $width px"
-    ! grep -q FAILED "$work/found-$width" || die "the page fails at $width px"
+# look PAGE WIDTH COLOURS: uses the page and shows what was found.
+look() {
+    local name=$1-$2-$3 scheme=1
+    [[ $3 == light ]] || scheme=0
+    browse "$name" --blink-settings="preferredColorScheme=$scheme" --window-size="$(($2 > 500 ? $2 : 500)),5400" \
+        --dump-dom "file://$work/harness.html#$1,$2,$3" >"$work/dom-$name.html"
+    sed -n '/<pre id="found">/,/<\/pre>/p' "$work/dom-$name.html" | sed 's/<[^>]*>//g' >"$work/found-$name"
+    grep -q '^ok ' "$work/found-$name" || die "$1 was not checked at $2 px, $3"
+    if grep FAILED "$work/found-$name"; then
+        die "$1 fails at $2 px, $3"
+    fi
+    printf 'ok %s at %s px, %s: %s checks\n' "$1" "$2" "$3" "$(grep -c '^ok ' "$work/found-$name")"
+}
+
+for page in "${pages[@]}"; do
+    for width in 390 768 1280; do
+        for colours in light dark; do
+            look "$page" "$width" "$colours"
+        done
+    done
 done
 
-for page in report guilty; do
+for page in "${pages[@]}" guilty; do
     browse "net-$page" --log-net-log="$work/net-$page.json" --dump-dom "file://$work/$page.html" >/dev/null
 done
 python3 scripts/page-requests.py "$work/net-guilty.json" >/dev/null && die "the check for requests sees none where there is one"
-python3 scripts/page-requests.py "$work/net-report.json" || die "the page requests something"
+for page in "${pages[@]}"; do
+    python3 scripts/page-requests.py "$work/net-$page.json" || die "$page requests something"
+done
 printf 'ok nothing is requested\n'
 
 if [[ -n $keep ]]; then
     mkdir -p "$keep"
-    for width in 1280 390; do
-        browse "light-$width" --window-size="$width,3400" --screenshot="$work/light-$width.png" "file://$work/harness.html#$width"
-        browse "dark-$width" --window-size="$width,3400" --blink-settings=preferredColorScheme=0 \
-            --screenshot="$work/dark-$width.png" "file://$work/harness.html#$width"
+    for width in 390 768 1280; do
+        for colours in light dark; do
+            scheme=1
+            [[ $colours == light ]] || scheme=0
+            browse "$colours-$width" --window-size="$((width > 500 ? width : 500)),5400" \
+                --blink-settings="preferredColorScheme=$scheme" \
+                --screenshot="$work/$colours-$width.png" "file://$work/harness.html#report,$width,$colours"
+        done
     done
     cp "$work"/report.html "$work"/*.png "$keep/"
     say "the page and its pictures are in $keep"

@@ -5,8 +5,7 @@
 #   scripts/cli-reference.sh --check [BINARY]   status 1 and the difference where one of them
 #                                               is out of date
 #
-# BINARY is target/release/scx_temponet unless given. The fields of the agent and its parts,
-# which --help-stats leaves out, come from src/agent/agent_stats.rs.
+# BINARY is target/release/scx_temponet unless given.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -43,31 +42,16 @@ MARKDOWN
     done
 }
 
-# Fields and descriptions of one struct of agent_stats.rs.
-fields_of() {
-    awk -v wanted="pub struct $1 {" '
-        $0 == wanted { on = 1; next }
-        on && /^}/ { exit }
-        on && /desc = "/ { sub(/.*desc = "/, ""); sub(/".*/, ""); description = $0 }
-        on && /^    pub / { sub(/:.*/, "", $2); print "| `" $2 "` | " description " |" }
-    ' "$REPO/src/agent/agent_stats.rs"
-}
-
 render_stats() {
-    local part
     cat <<'MARKDOWN'
 # Statistics
-This page is made by `scripts/cli-reference.sh` from `--help-stats` and `src/agent/agent_stats.rs`. Change the descriptions there, not this page.
+This page is made by `scripts/cli-reference.sh` from `--help-stats`. Change the descriptions in `src/agent/stats.rs` and `src/agent/agent_stats.rs`, not this page.
 
 `--stats SECONDS` prints these figures as a table while the scheduler runs, `--monitor SECONDS` those of a scheduler that is loaded already.
 `monitor --json` prints all of them, a line of JSON each time. Counters are of the time between two looks unless they say "since load".
 
 MARKDOWN
     block program --help-stats
-    for part in AgentMetrics Spread Flags; do
-        printf '\n## %s\n| field | meaning |\n|---|---|\n' "$part"
-        fields_of "$part"
-    done
 }
 
 # put FILE COMMAND: writes what the command prints, or compares it.

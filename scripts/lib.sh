@@ -11,7 +11,8 @@ KERNELS=(6.12.107 6.16.12 6.18.15 7.2.13)
 
 # scx_cargo compiles bpf/ with this compiler; Debian's plain `clang` is too old.
 export BPF_CLANG=${BPF_CLANG:-clang-19}
-[[ -d $HOME/.cargo/bin ]] && PATH=$HOME/.cargo/bin:$PATH
+# Also where it is not there yet: scripts/setup.sh may install it while a script runs.
+PATH=$HOME/.cargo/bin:$PATH
 # Administrators' tools (chrt's relatives, busybox) are there on Debian even
 # when a user's PATH does not say so.
 PATH=$PATH:/usr/sbin:/sbin
@@ -113,6 +114,35 @@ MOST_STOLEN=20 # percent of the CPU time that was wanted
 cpu_times() { awk '$1 == "cpu" { print $2 + $3 + $4 + $7 + $8 + $9, $9 }' /proc/stat; }
 # stolen_since CPU_TIMES: percent.
 stolen_since() { { printf '%s\n' "$1"; cpu_times; } | awk '{ wanted = $1 - w; stolen = $2 - s; w = $1; s = $2 } END { print int(wanted > 0 ? 100 * stolen / wanted : 0) }'; }
+
+now_ms() { local now=${EPOCHREALTIME//[.,]/}; echo "${now%???}"; }
+# time_had TIMES FROM TO SPAN: of SPAN ms, those that a guest really had between two moments
+# (ms), where it had least, by what `scripts/vm --times` left. A thread of QEMU that was ready
+# and did not run lost that time, but no more of it than other work on this machine took:
+# vCPUs also wait for each other where there are more of them than CPUs.
+time_had() {
+    awk -v from="$2" -v to="$3" -v span="$4" -v cpus="$(nproc)" '
+        $1 < from - 1500 || $1 > to + 1500 { next }
+        n == 0 || $1 != at[n] { at[++n] = $1 }
+        $2 == "all" { all[n] = $3; next }
+        { ours[n] += $3; waited[n, $2] = $4; threads[$2] }
+        END {
+            for (i = 1; i < n; i++) {
+                for (j = i + 1; j < n && at[j] - at[i] < span; j++);
+                if (i > 1 && at[j] - at[i] < span) break
+                most = 0
+                for (thread in threads)
+                    if ((i, thread) in waited && (j, thread) in waited && waited[j, thread] - waited[i, thread] > most)
+                        most = waited[j, thread] - waited[i, thread]
+                others = (all[j] - all[i] - (ours[j] - ours[i])) / cpus
+                if (others < most) most = others
+                lost = most / 1e6 / (at[j] - at[i])
+                if (lost > worst) worst = lost
+            }
+            if (worst > 1) worst = 1
+            printf "%.0f\n", span * (1 - worst)
+        }' "$1"
+}
 
 # For five minutes at most.
 await_calm() {

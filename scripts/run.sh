@@ -14,8 +14,7 @@ case ${1:-} in
     --guest) guest=1; shift ;;
 esac
 cd "$REPO"
-scripts/setup.sh build
-cargo build --locked --release
+scripts/build.sh
 
 if [[ -d /sys/kernel/sched_ext && $guest == 0 ]]; then
     say "loading scx_temponet; Ctrl-C brings the kernel's own scheduler back"

@@ -50,7 +50,7 @@ simso.schedulers.LLF.Timer = lambda *args, overhead=0, **more: _Timer(*args, **m
 
 POLICIES = {
     "rm": "simso.schedulers.RM",
-    "edf": "simso.schedulers.EDF",
+    "plain-edf": "simso.schedulers.EDF",
     "llf": "simso.schedulers.LLF",
     "edzl": "simso.schedulers.EDZL",
 }

@@ -94,7 +94,7 @@ def main():
                 ]
             print(f"| {row[0]['policy']} | " + " | ".join(cells) + " |")
         if oracle_sets and with_oracle:
-            ceilings = sim(binary, workload, [*arguments, "--sets", str(oracle_sets), "--policy", "edf", "--oracle"])
+            ceilings = sim(binary, workload, [*arguments, "--sets", str(oracle_sets), "--policy", "plain-edf", "--oracle"])
             print(oracle_row(ceilings, oracle_sets))
         sys.stdout.flush()
         print(f"{title}: {cpu:.1f} CPU s, {time.time() - start:.0f} s so far", file=sys.stderr)

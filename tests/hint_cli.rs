@@ -1,6 +1,6 @@
 //! `scx_temponet hint` as a user runs it, against the real service.
 
-use scx_temponet::agent::hint::{Hint, HintClient, HintServer, Limits, MemoryStore};
+use scx_temponet::hint::{Hint, HintClient, HintServer, Limits, MemoryStore};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Alone in its process, so that the service's thread can be told by its name.
 
-use scx_temponet::agent::hint::{HintClient, HintServer, Limits, MemoryStore};
+use scx_temponet::hint::{HintClient, HintServer, Limits, MemoryStore};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ fn an_idle_service_never_wakes_up() {
     let server = HintServer::start(&socket, Limits::default()).unwrap();
     server.attach(Arc::new(MemoryStore::default()));
     // A declared task and a connection that has come and gone leave no timer.
-    let hint = scx_temponet::agent::hint::Hint::new(10_000_000, 40_000_000, 40_000_000, 0).unwrap();
+    let hint = scx_temponet::hint::Hint::new(10_000_000, 40_000_000, 40_000_000, 0).unwrap();
     HintClient::connect_to(&socket)
         .unwrap()
         .set(HintClient::this_thread(), &hint)

@@ -54,7 +54,7 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
 
 #[test]
 fn every_workload_is_read_and_simulated_or_says_why_not() {
-    let contestants = ["edf", "fcfs"].map(|name| Contestant {
+    let contestants = ["plain-edf", "fcfs"].map(|name| Contestant {
         name: name.into(),
         make: &policies::find(name).unwrap().make,
     });

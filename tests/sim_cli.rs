@@ -76,14 +76,23 @@ fn bad_input_gets_one_sentence_and_status_2() {
             vec!["-w", "nonsense"],
             "there is no workload or file called \"nonsense\"",
         ),
-        (vec!["-p", "edf,best"], "there is no policy called \"best\""),
+        (
+            vec!["-p", "edf,best"],
+            "there is no policy called \"best\"; policies are",
+        ),
+        (vec!["-p", "temponett"], "(did you mean \"temponet\"?)"),
+        (vec!["-p", "edf-kernel"], "edf-kernel is called edf"),
+        (vec!["-w", "ramdom5"], "(did you mean \"random5\"?)"),
         (vec!["-w", bad.as_str()], "line 3: invalid type"),
         (
             vec!["-w", "/nowhere/set.toml"],
             "cannot read /nowhere/set.toml",
         ),
         (vec!["-u", "1.2..0.8"], "from the smaller to the larger"),
-        (vec!["--horizon", "5"], "a time needs a unit"),
+        (
+            vec!["--horizon", "5"],
+            "`5` has no unit: write 5us, 5ms or 5s",
+        ),
         (vec!["--execution", "uniform:2:1"], "use wcet, uniform"),
         (vec!["--sets", "0"], "0 is not in 1..="),
         (vec!["-u", "-1"], "\"-1\" is not a load between 0 and 100"),
@@ -143,4 +152,18 @@ fn a_policy_named_twice_runs_once() {
     let run = |policies: &str| text(&sim(&[&args[..], &[policies]].concat()).stdout);
     assert!(run("edf,rm").contains("\"policy\": \"rm\""));
     assert_eq!(run("edf,rm,edf"), run("edf,rm"));
+}
+
+#[test]
+fn the_table_fits_eighty_columns_unless_asked_to_be_wide() {
+    let table =
+        |more: &[&str]| text(&sim(&[&["-k", "2", "--semantics", "abort"], more].concat()).stdout);
+    let (narrow, wide) = (table(&[]), table(&["--wide"]));
+    let widest = |text: &str| text.lines().skip(1).map(|line| line.chars().count()).max();
+    assert!(widest(&narrow) <= Some(80), "{narrow}");
+    assert!(widest(&wide) > Some(120), "{wide}");
+    assert!(wide.contains("busy %") && !narrow.contains("busy %"));
+    // The textbook's EDF is the first, and is called what it is called everywhere.
+    let first = narrow.lines().nth(2).unwrap();
+    assert!(first.starts_with("plain-edf "), "{narrow}");
 }

@@ -164,7 +164,7 @@ fn under_the_shield_srpt_answers_a_tenth_sooner_than_edf_and_misses_nothing() {
     let (mut ours, mut edf) = (0.0, 0.0);
     for index in 0..60 {
         let set = random5(5, index, 2 * SECOND);
-        for (name, sum) in [("srpt-shield", &mut ours), ("edf", &mut edf)] {
+        for (name, sum) in [("srpt-shield", &mut ours), ("plain-edf", &mut edf)] {
             let mut policy = (find(name).expect("a known policy").make)();
             let tally = run(&set, policy.as_mut(), Options::new(Semantics::Continue));
             assert_eq!(tally.met, tally.judged, "{name}");

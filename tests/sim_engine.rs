@@ -180,7 +180,7 @@ fn dhall_effect_defeats_global_edf_but_not_edzl_or_dp_wrap() {
         let tally = run_named(&set, name, abort());
         tally.judged - tally.met
     };
-    assert!(missed("edf") > 0);
+    assert!(missed("plain-edf") > 0);
     assert!(missed("rm") > 0);
     assert_eq!(missed("edzl"), 0);
     assert_eq!(missed("dp-wrap"), 0);
@@ -218,7 +218,7 @@ fn srpt_misses_the_papers_counterexample_and_slack_does_not() {
     // A: 1 of work due at 100; B: 2 of work due at 2.2.
     let set = set_of(500, 1, vec![job(1_000, 100_000), job(2_000, 2_200)]);
     assert_eq!(run_named(&set, "srpt", abort()).met, 1);
-    for name in ["llf", "edf", "mh"] {
+    for name in ["llf", "plain-edf", "mh"] {
         assert_eq!(run_named(&set, name, abort()).met, 2, "{name}");
     }
 }
@@ -236,7 +236,7 @@ fn moore_hodgson_gives_up_the_longest_job_where_edf_loses_them_all() {
         vec![job(10, 10), job(5, 11), job(5, 12), job(5, 16)],
     );
     assert_eq!(run_named(&set, "mh", abort()).met, 3);
-    assert_eq!(run_named(&set, "edf", abort()).met, 1);
+    assert_eq!(run_named(&set, "plain-edf", abort()).met, 1);
 }
 
 #[test]
@@ -315,7 +315,7 @@ impl Policy for Undeclared {
 #[test]
 fn the_fast_path_and_the_general_path_give_the_same_fates() {
     for (name, key) in [
-        ("edf", Key::Deadline),
+        ("plain-edf", Key::Deadline),
         ("rm", Key::Period),
         ("dm", Key::RelativeDeadline),
         ("fcfs", Key::Release),

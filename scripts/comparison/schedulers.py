@@ -47,8 +47,8 @@ SCHEDULERS = {
     "deadline-forced": Scheduler(policy="SCHED_DEADLINE", forced=True),
     # In overload the BPF half gives jobs up by Moore and Hodgson's rule, so
     # plain EDF is not what it is like.
-    "edf": own("edf", "edf-kernel"),
-    "plain-edf": own("plain-edf", "edf"),
+    "edf": own("edf", "edf"),
+    "plain-edf": own("plain-edf", "plain-edf"),
     "edf-nohints": Scheduler(launch="scx_temponet --policy edf"),
     "distilled": own("distilled", "distilled-shield"),
     "temponet": own("temponet", "temponet", infers=True, runtime=True),

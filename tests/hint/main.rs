@@ -6,8 +6,8 @@ mod declare;
 mod map;
 mod strangers;
 
-use scx_temponet::agent::hint::client::ClientError;
-use scx_temponet::agent::hint::{Hint, HintClient, HintServer, Limits, MemoryStore};
+use scx_temponet::hint::client::ClientError;
+use scx_temponet::hint::{Hint, HintClient, HintServer, Limits, MemoryStore};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command};

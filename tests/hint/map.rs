@@ -3,8 +3,8 @@
 
 use super::{eventually, Sleeper, MS};
 use libbpf_rs::libbpf_sys;
-use libbpf_rs::{MapHandle, MapType};
-use scx_temponet::agent::hint::{Hint, HintClient, HintServer, Limits, MapStore};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
+use scx_temponet::hint::{Hint, HintClient, HintServer, Limits, MapStore};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -55,6 +55,20 @@ fn task_storage() -> Option<MapHandle> {
     }
 }
 
+/// As the scheduler's count of changed hints.
+fn counter() -> Option<MapHandle> {
+    let options = libbpf_sys::bpf_map_create_opts {
+        sz: size_of::<libbpf_sys::bpf_map_create_opts>() as u64,
+        ..Default::default()
+    };
+    MapHandle::create(MapType::Array, Some("test_changes"), 4, 4, 1, &options).ok()
+}
+
+fn counted(changes: &MapHandle) -> u32 {
+    let bytes = changes.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).unwrap();
+    u32::from_ne_bytes(bytes.unwrap().try_into().unwrap())
+}
+
 fn service(dir: &Path) -> Option<HintServer> {
     let map = task_storage()?;
     let limits = Limits {
@@ -62,7 +76,7 @@ fn service(dir: &Path) -> Option<HintServer> {
         ..Limits::default()
     };
     let server = HintServer::start(&dir.join("hint.sock"), limits).unwrap();
-    server.attach(Arc::new(MapStore::new(map).unwrap()));
+    server.attach(Arc::new(MapStore::new(map, counter()?).unwrap()));
     Some(server)
 }
 
@@ -92,10 +106,16 @@ fn the_kernel_keeps_a_hint_per_thread() {
 
     // The next scheduler's map starts empty and is filled again.
     server.detach();
-    let second = MapStore::new(task_storage().unwrap()).unwrap();
+    let changes = counter().unwrap();
+    let seen = MapHandle::try_from(&changes).unwrap();
+    let second = MapStore::new(task_storage().unwrap(), changes).unwrap();
     server.attach(Arc::new(second));
     assert_eq!(client.get(leader).unwrap(), Some(hint(20)));
+
+    // A running task looks its hint up again when the count moves.
+    let before = counted(&seen);
     client.clear(leader).unwrap();
+    assert_eq!(counted(&seen), before + 1);
 }
 
 #[test]
@@ -107,7 +127,10 @@ fn a_map_of_another_shape_is_refused() {
     let Ok(map) = MapHandle::create(MapType::Hash, Some("test_other"), 4, 8, 1, &options) else {
         return eprintln!("skipped, no BPF maps here");
     };
-    let error = MapStore::new(map).err().unwrap().to_string();
+    let error = MapStore::new(map, counter().unwrap())
+        .err()
+        .unwrap()
+        .to_string();
     assert!(error.contains("values of 8 bytes"), "{error}");
 }
 

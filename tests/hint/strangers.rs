@@ -90,7 +90,7 @@ fn who_never_reads_and_who_never_speaks_is_dropped_while_others_are_served() {
     let service = service();
     let silent = raw_client(&service.socket);
     let deaf = raw_client(&service.socket);
-    use scx_temponet::agent::hint::protocol::{Ask, Request};
+    use scx_temponet::hint::protocol::{Ask, Request};
     let ask = Request {
         tid: me(),
         ask: Ask::Get,

@@ -15,6 +15,7 @@ for name in "$@"; do
         0) echo "PASS  $name  ($took)" ;;
         77) echo "SKIP  $name  ($(tail -n 1 /tmp/test.log))" ;;
         3) echo "FAIL  $name  (the kernel complained, $took)" ;; # COMPLAINED in lib.sh
+        4) echo "LATE  $name  $(sed -n 's/^late: \([0-9]*\) ms of \([0-9]*\):.*/\1 \2/p' /tmp/test.log | sort -rn | head -n 1)  ($took)" ;; # LATE in lib.sh
         124 | 137 | 143) echo "FAIL  $name  (killed after $took)" ;;
         *) echo "FAIL  $name  ($took)" ;;
     esac

@@ -32,9 +32,7 @@ check() {
     kill "${load[@]}"
     wait "${load[@]}" || true
     sleep 2
-    for class in declared inferred background late; do
-        assert_le "$(figure $class wait_max_ms)" $BOUND_MS "$1: longest wait in class $class"
-    done
+    assert_waits $BOUND_MS "$1: "
     stop_scheduler
 }
 

@@ -21,7 +21,5 @@ timeout 30 /bin/true || fail "a newcomer starved"
 kill "${greedy[@]}" "${crowd[@]}"
 wait "${greedy[@]}" "${crowd[@]}" || true
 sleep 2
-for class in declared inferred background late; do
-    assert_le "$(figure $class wait_max_ms)" $BOUND_MS "longest wait in class $class"
-done
+assert_waits $BOUND_MS
 stop_scheduler

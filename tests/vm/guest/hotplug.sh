@@ -46,8 +46,6 @@ assert_match "$(scx_temponet hint --show --pid $sleeper)" '5 ?ms' "the declarati
 kill "${all[@]}" $sleeper
 wait "${all[@]}" $sleeper 2>/dev/null || true
 sleep 2
-for class in declared inferred background late; do
-    assert_le "$(figure $class wait_max_ms)" $BOUND_MS "longest wait in class $class"
-done
+assert_waits $BOUND_MS
 stop_scheduler
 assert_eq "$scheduler_status" 0 "exit status"

@@ -8,7 +8,8 @@ set -euo pipefail
 SCX=/sys/kernel/sched_ext
 SCHEDULER_LOG=/tmp/scheduler.log
 COMPLAINED=3 # status of a test whose kernel did: no host is an excuse for that
-scheduler_pid=''
+LATE=4       # of one in which nothing but a wait was too long, by the guest's clock
+scheduler_pid='' too_late=0
 
 fail() { printf 'failed: %s\n' "$*"; exit 1; }
 skip() { printf 'skipped: %s\n' "$*"; exit 77; }
@@ -94,6 +95,21 @@ figure() {
         END { print value + 0 }' "$SCHEDULER_LOG"
 }
 
+# assert_waits BOUND_MS [WHAT]: the longest wait of each class, so far. The guest's clock goes
+# on while the host runs other work, which the guest cannot see. So a wait that is too long by
+# this clock does not end the test: tests/vm/run.sh judges it in the time that the guest had.
+assert_waits() {
+    local class waited
+    for class in declared inferred background late; do
+        waited=$(figure $class wait_max_ms)
+        need_numbers "$waited" "$1" "${2:-}longest wait in class $class"
+        if awk -v a="$waited" -v b="$1" 'BEGIN { exit !(a > b) }'; then
+            printf 'late: %.0f ms of %d: %slongest wait in class %s\n' "$waited" "$1" "${2:-}" "$class"
+            too_late=1
+        fi
+    done
+}
+
 # came_to LEVEL: how often the say came to it, likewise.
 came_to() { grep -o " to $1 [0-9]*" "$SCHEDULER_LOG" | awk '{ sum += $3 } END { print sum + 0 }'; }
 
@@ -109,6 +125,9 @@ check_dmesg() {
 end_of_test() {
     local status=$?
     trap - EXIT
+    # A command that ended with that status is no wait.
+    if ((status == LATE)); then status=1; fi
+    if ((status == 0 && too_late)); then status=$LATE; fi
     # What the test started in the background, whether or not it got to the end.
     jobs -p | xargs -r kill -KILL 2>/dev/null || true
     if [[ -n $scheduler_pid ]]; then

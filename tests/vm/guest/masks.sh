@@ -28,7 +28,5 @@ done
 kill "${all[@]}" $confined
 wait "${all[@]}" $confined || true
 sleep 2
-for class in declared inferred background late; do
-    assert_le "$(figure $class wait_max_ms)" $BOUND_MS "longest wait in class $class"
-done
+assert_waits $BOUND_MS
 stop_scheduler

@@ -30,7 +30,5 @@ if [[ $(cat /sys/devices/system/cpu/cpu0/cache/index3/shared_cpu_list) != "$(cat
     assert_ge "$(mended 2)" 1 "misplaced tasks that were moved"
 fi
 assert_ge "$(mended 5)" 1 "wrong counts that were mended"
-for class in declared inferred background late; do
-    assert_le "$(figure $class wait_max_ms)" $BOUND_MS "longest wait in class $class"
-done
+assert_waits $BOUND_MS
 stop_scheduler

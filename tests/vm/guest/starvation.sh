@@ -30,7 +30,5 @@ timeout 30 bash -c 'for ((i = 0; i < 20; i++)); do /bin/true; done' || fail "new
 kill "${greedy[@]}" "${poor[@]}"
 wait "${greedy[@]}" "${poor[@]}" || true
 sleep 2
-for class in declared inferred background late; do
-    assert_le "$(figure $class wait_max_ms)" $BOUND_MS "longest wait in class $class"
-done
+assert_waits $BOUND_MS
 stop_scheduler

@@ -2,6 +2,7 @@
 use crate::machine::Machine;
 use crate::rng::Rng;
 use crate::sets::Cpus;
+pub use crate::sys::Class;
 use std::fmt;
 
 pub const MOST_TASKS: usize = 40;
@@ -22,15 +23,6 @@ pub enum Kind {
     /// Passes a byte to a partner and back.
     Pair,
     /// Real-time, in short bursts.
-    Fifo,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Class {
-    Other,
-    Batch,
-    Idle,
-    Ext,
     Fifo,
 }
 

@@ -1,9 +1,17 @@
-//! The system calls of director and workers, fenced in one place.
-use crate::population::Class;
+//! The system calls of director and workers, fenced in one place. tests/vm/fair uses them too.
 use crate::sets::Cpus;
 use std::io;
 
 const SCHED_EXT: i32 = 7;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    Other,
+    Batch,
+    Idle,
+    Ext,
+    Fifo,
+}
 
 fn check(result: i32) -> io::Result<()> {
     match result {
