@@ -222,7 +222,7 @@ static bool short_job_came(u32 lane_id)
  * Serves the declared tier as the agent says. @prev_urg and @prev_pid are those of the running task
  * if it wants to go on. Returns SERVED_NONE where deadlines decide.
  */
-static int follow(s32 cpu, u32 dom, u64 prev_urg, u32 prev_pid, u64 now)
+__weak int follow(s32 cpu, u32 dom, u64 prev_urg, u32 prev_pid, u64 now)
 {
 	bool goes_on = urgency_tier(prev_urg) == TN_DECLARED;
 	u32 level = current_level(now);

@@ -64,7 +64,7 @@ static u64 largest_density(void)
 	return 0;
 }
 
-static bool load_fits(void)
+__weak int load_fits(void)
 {
 	u32 cpus = nr_servers(0);
 

@@ -17,8 +17,9 @@
 #include "slack.bpf.h"
 #include "state.bpf.h"
 
-/* The tier that a task runs or waits in now. */
-static u32 task_tier(struct task_ctx *tctx, s32 cpu, u64 now)
+/* The tier that a task runs or waits in now. __weak, as is tier_key(): inlined into dispatch(), the
+ * verifier would need more than the million steps that it allows. */
+__weak u32 task_tier(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now)
 {
 	u32 said = TN_VERDICT_NONE;
 
@@ -74,7 +75,7 @@ static u32 task_tier(struct task_ctx *tctx, s32 cpu, u64 now)
 #define GIVEN_UP_LAST (1ULL << 50)
 
 /* The key that orders a task within @tier; the smallest is served first. */
-static u64 tier_key(struct task_ctx *tctx, u32 tier, u64 now)
+__weak u64 tier_key(struct task_ctx *tctx __arg_nonnull, u32 tier, u64 now)
 {
 	/* An RCU grace period waits for this task, which needs only a moment (rcu.bpf.h). */
 	if (tier > TN_INFERRED && tctx->reader == READER_WAITS)
