@@ -24,18 +24,20 @@
  * each has one within TN_STARVE_BOUND. TN_SERVE_LEAST keeps a crowd from taking the CPU from all
  * others. A queue that several CPUs serve is due as many times as often.
  */
-static bool queue_due(u32 queue, u64 now, u32 servers)
+__weak int queue_overdue(u32 queue, u64 now, u32 servers)
 {
 	/* A turn of a given-up job is taken from jobs that can be on time, so late queues have
 	 * fewer. docs/measurements/agent.md has the runs with one and with four a second. */
 	u64 every = queue % TN_NR_TIERS == TN_LATE ? TN_SERVE_LATE_EVERY : TN_SERVE_EVERY;
-	u64 nr = queue_len(queue), waited;
+	u64 waited = since(now, *queue_served_at(queue)), nr = MAX(queue_len(queue), 1);
 
-	if (!nr)
-		return false;
-	waited = since(now, *queue_served_at(queue));
 	every = MIN(every, MAX(TN_STARVE_BOUND / 2 / nr, TN_SERVE_LEAST));
 	return waited * servers >= every;
+}
+
+static bool queue_due(u32 queue, u64 now, u32 servers)
+{
+	return queue_len(queue) && queue_overdue(queue, now, servers);
 }
 
 /* Takes a task from the queue if it is due. */

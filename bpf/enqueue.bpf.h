@@ -32,17 +32,22 @@ static bool crowded(u32 dom, const struct task_ctx *tctx)
 		       (u64)TN_CROWD * nr_servers(dom);
 }
 
+/* A flag of ours beside the kernel's: the waker said that it is about to sleep. */
+#define ENQ_SYNC (1ULL << 63)
+
 /*
  * Queues a task that found no idle CPU, and preempts a CPU that runs a less urgent one. Returns the
  * CPU that the task is meant for.
  */
-static __always_inline s32 queue_task(struct task_struct *p, struct task_ctx *tctx, s32 cpu,
-				      u64 enq_flags, bool sync, u64 now)
+__weak s32 queue_task(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
+		      s32 cpu, u64 enq_flags, u64 now)
 {
 	u32 tier = tctx->run_tier, queue;
+	bool sync = enq_flags & ENQ_SYNC;
 	u64 urg, seen = 0;
 	s32 victim;
 
+	enq_flags &= ~ENQ_SYNC;
 	if (tier == TN_INFERRED && tctx->base == TN_INFERRED && crowded(dom_of(cpu), tctx)) {
 		demote(tctx);
 		tier = tctx->run_tier = TN_BACKGROUND;
@@ -147,7 +152,7 @@ s32 BPF_STRUCT_OPS(temponet_select_cpu, struct task_struct *p, s32 prev_cpu, u64
 	/* enqueue() puts the agent onto the CPU that is chosen here. */
 	if (is_agent(p) && agent_may_bypass(now))
 		return least_urgent_cpu(p, cpu);
-	return queue_task(p, tctx, cpu, 0, wake_flags & SCX_WAKE_SYNC, now);
+	return queue_task(p, tctx, cpu, wake_flags & SCX_WAKE_SYNC ? ENQ_SYNC : 0, now);
 }
 
 /* Enqueues a task that select_cpu() did not: one bound to a CPU, or one that was running and must
@@ -209,7 +214,7 @@ void BPF_STRUCT_OPS(temponet_enqueue, struct task_struct *p, u64 enq_flags)
 		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
 		return;
 	}
-	queue_task(p, tctx, cpu, enq_flags, false, now);
+	queue_task(p, tctx, cpu, enq_flags, now);
 }
 
 #endif /* __TEMPONET_ENQUEUE_BPF_H */

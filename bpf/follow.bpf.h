@@ -51,10 +51,11 @@ __weak int take_task(u32 queue, u64 task, s32 cpu, u64 slice)
 	u32 pid = task >> 32, job = task;
 	struct task_struct *p;
 	struct task_ctx *tctx;
-	int taken = TAKEN_NOT, scanned = 0;
+	u32 *walked = begin_walk();
+	int taken = TAKEN_NOT;
 
 	bpf_for_each(scx_dsq, p, queue, 0) {
-		if (++scanned > FOLLOW_SCAN)
+		if (++*walked > FOLLOW_SCAN)
 			break;
 		if ((u32)p->pid != pid)
 			continue;
@@ -83,13 +84,13 @@ __weak s64 best_of_first(u32 queue, s32 cpu, u32 level, bool masked, u64 now)
 	s64 best = -1, best_score = -(1LL << 40), margin = 1LL << 60;
 	struct task_struct *p;
 	struct task_ctx *tctx;
+	u32 *walked = begin_walk();
 	u64 work = 0;
-	int scanned = 0;
 
 	bpf_for_each(scx_dsq, p, queue, 0) {
 		s64 score, left;
 
-		if (++scanned > RANK_FIRST)
+		if (++*walked > RANK_FIRST)
 			break;
 		tctx = task_ctx(p);
 		if (!tctx)

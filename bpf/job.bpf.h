@@ -245,7 +245,7 @@ static void settle_budget(struct task_struct *p, struct task_ctx *tctx)
 }
 
 /* Brings a running task's books up to date, from the kernel's count of its CPU time. */
-static void account(struct task_struct *p, struct task_ctx *tctx)
+__weak int account(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull)
 {
 	u64 total = p->se.sum_exec_runtime, ran = total - tctx->accounted_ns;
 
@@ -271,6 +271,7 @@ static void account(struct task_struct *p, struct task_ctx *tctx)
 	if (tctx->base != TN_DECLARED || tctx->run_tier == TN_BACKGROUND)
 		charge_shares(p, tctx, tctx->cpu, ran);
 	settle_budget(p, tctx);
+	return 0;
 }
 
 #endif /* __TEMPONET_JOB_BPF_H */

@@ -275,7 +275,8 @@ static void infer(const struct task_struct *p, struct task_ctx *tctx)
 }
 
 /* Looks up the task's hint and rule again. Returns whether either declares a deadline. */
-static bool refresh_declared(struct task_struct *p, struct task_ctx *tctx, u64 now)
+__weak int refresh_declared(struct task_struct *p __arg_trusted,
+			    struct task_ctx *tctx __arg_nonnull, u64 now)
 {
 	struct temponet_hint *hint;
 

@@ -125,17 +125,14 @@ __weak int evacuate(u32 queue, s32 cpu, u64 now)
 __weak int check_placement(u32 queue, s32 cpu, u64 now)
 {
 	u32 lane_id = queue / TN_NR_TIERS, to;
-	/* In memory that the verifier does not follow, or it would go through the loop for each
-	 * value. */
-	u32 *scanned = &cpu_ctx(cpu)->scanned;
+	u32 *walked = begin_walk();
 	struct task_struct *p;
 	struct task_ctx *tctx;
 
-	*scanned = 0;
 	bpf_for_each(scx_dsq, p, queue, 0) {
 		s32 home;
 
-		if (++*scanned > PLACEMENT_SCAN)
+		if (++*walked > PLACEMENT_SCAN)
 			break;
 		if (bpf_cpumask_test_cpu(cpu, p->cpus_ptr) || lane_serves(lane_id, p))
 			continue;

@@ -33,7 +33,8 @@ static bool may_preempt(s32 cpu, u64 urg, bool sync, u64 now)
 
 /* The CPU with the least urgent task, of those that @p may use, if that is less urgent than @worst.
  * CPUs are scanned in cpu_order[]. */
-static s32 scan_for_victim(const struct task_struct *p, u32 start, u32 len, u64 *worst)
+__weak s32 scan_for_victim(const struct task_struct *p __arg_trusted, u32 start, u32 len,
+			   u64 *worst __arg_nonnull)
 {
 	s32 victim = -1;
 	int i;

@@ -161,14 +161,14 @@ __weak u64 first_key(u32 queue, s32 cpu)
 {
 	struct task_struct *p;
 	u64 key = NO_KEY;
-	int scanned = 0;
+	u32 *walked = begin_walk();
 
 	bpf_for_each(scx_dsq, p, queue, 0) {
 		if (bpf_cpumask_test_cpu(cpu, p->cpus_ptr)) {
 			key = p->scx.dsq_vtime;
 			break;
 		}
-		if (++scanned >= HEAD_SCAN)
+		if (++*walked >= HEAD_SCAN)
 			break;
 	}
 	return key;

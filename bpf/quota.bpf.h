@@ -241,17 +241,16 @@ static s32 cpu_for(const struct task_struct *p, const struct task_ctx *tctx, s32
 /* Queues parked tasks whose time has come. Called from dispatch() only. */
 __weak int unpark(s32 this_cpu, u64 now)
 {
-	struct cpu_ctx *cpuc = cpu_ctx(this_cpu);
+	u32 *walked = begin_walk();
 	struct task_struct *p;
 	struct task_ctx *tctx;
 
 	unpark_at = 0;
-	cpuc->scanned = 0;
 	bpf_for_each(scx_dsq, p, PARK_DSQ, 0) {
 		u32 tier, queue;
 		s32 cpu;
 
-		if (time_after(p->scx.dsq_vtime, now) || cpuc->scanned++ >= UNPARK_MAX) {
+		if (time_after(p->scx.dsq_vtime, now) || (*walked)++ >= UNPARK_MAX) {
 			unpark_at = p->scx.dsq_vtime;
 			set_park_timer(MAX(unpark_at, now + TN_MSEC), now);
 			break;

@@ -70,11 +70,15 @@ static __always_inline void fill_record(struct temponet_record *record, struct t
 		__builtin_memset(record->allowed, 0xff, sizeof(record->allowed));
 }
 
-/* Emits a record. With @bell it wakes the agent, unless the agent asked not to be woken yet. That
- * holds for TN_AGENT_LOST at most. */
-static __always_inline void emit_record(struct task_struct *p, struct task_ctx *tctx, s32 cpu,
-					u32 flags, bool bell, u64 now)
+/* A flag of ours beside those of a record: the agent is to be woken. */
+#define EMIT_BELL (1U << 31)
+
+/* Emits a record. With EMIT_BELL it wakes the agent, unless the agent asked not to be woken yet.
+ * That holds for TN_AGENT_LOST at most. */
+__weak int emit_record(struct task_struct *p __arg_trusted, struct task_ctx *tctx __arg_nonnull,
+		       s32 cpu, u32 flags, u64 now)
 {
+	bool bell = flags & EMIT_BELL;
 	struct temponet_record *record;
 	u64 wake = BPF_RB_NO_WAKEUP;
 
@@ -85,9 +89,9 @@ static __always_inline void emit_record(struct task_struct *p, struct task_ctx *
 	if (!record) {
 		__sync_fetch_and_add(&board.untold, 1);
 		this_stats()->untold++;
-		return;
+		return 0;
 	}
-	fill_record(record, p, tctx, cpu, flags, now);
+	fill_record(record, p, tctx, cpu, flags & ~EMIT_BELL, now);
 	tctx->agent_knows = tctx->base == TN_DECLARED;
 	this_stats()->told++;
 	if (bell && (!time_before(now, board.ring_after) ||
@@ -103,6 +107,7 @@ static __always_inline void emit_record(struct task_struct *p, struct task_ctx *
 		wake = BPF_RB_FORCE_WAKEUP;
 	}
 	bpf_ringbuf_submit(record, wake);
+	return 0;
 }
 
 /*
@@ -119,7 +124,7 @@ static __always_inline void emit_change(struct task_struct *p, struct task_ctx *
 					u32 flags, u64 now)
 {
 	if (emitting(tctx, now) && (flags & TN_REC_EXITED || !soon_over(tctx, now)))
-		emit_record(p, tctx, cpu, flags, false, now);
+		emit_record(p, tctx, cpu, flags, now);
 }
 
 /* A declared job found no CPU, and others contend with it. @news: its release is not noted yet. */
@@ -141,7 +146,7 @@ static __always_inline void emit_contention(struct task_struct *p, struct task_c
 	}
 	if (!news && !(flags & TN_REC_FIRST) && soon_over(tctx, now))
 		return;
-	emit_record(p, tctx, cpu, flags, news, now);
+	emit_record(p, tctx, cpu, flags | (news ? EMIT_BELL : 0), now);
 }
 
 /* The task sleeps: its job is done. */
@@ -153,7 +158,7 @@ static __always_inline void emit_end(struct task_struct *p, struct task_ctx *tct
 		return;
 	if (bell)
 		bell_owed_at = 0;
-	emit_record(p, tctx, tctx->cpu, 0, bell, now);
+	emit_record(p, tctx, tctx->cpu, bell ? EMIT_BELL : 0, now);
 }
 
 /*

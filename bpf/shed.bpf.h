@@ -35,7 +35,7 @@ enum shed {
  */
 __weak int shed_load(u32 lane_id, u32 servers, u64 prev_left, u64 prev_deadline, u64 now)
 {
-	u32 from = queue_id(lane_id, TN_DECLARED), victim = 0, scanned = 0;
+	u32 from = queue_id(lane_id, TN_DECLARED), victim = 0, *walked = begin_walk();
 	u64 work = 0, longest = 0;
 	bool prev_longest = false, over = false;
 	struct task_struct *p;
@@ -66,7 +66,7 @@ __weak int shed_load(u32 lane_id, u32 servers, u64 prev_left, u64 prev_deadline,
 			prev_longest = false;
 		}
 		over = (s64)work > (s64)(deadline - now) * servers;
-		if (over || ++scanned >= SHED_SCAN)
+		if (over || ++*walked >= SHED_SCAN)
 			break;
 	}
 	if (!over)
@@ -85,7 +85,7 @@ __weak int shed_load(u32 lane_id, u32 servers, u64 prev_left, u64 prev_deadline,
 __weak int shed_costliest(u32 lane_id, u64 prev_cost, u64 now)
 {
 	u32 late = queue_id(lane_id, TN_LATE), from = queue_id(lane_id, TN_DECLARED);
-	u32 victim = 0, scanned = 0;
+	u32 victim = 0, *walked = begin_walk();
 	struct task_struct *p;
 	struct task_ctx *tctx;
 	u64 costliest = 0;
@@ -110,7 +110,7 @@ __weak int shed_costliest(u32 lane_id, u64 prev_cost, u64 now)
 			costliest = job_cost(tctx);
 			victim = p->pid;
 		}
-		if (++scanned >= SHED_SCAN)
+		if (++*walked >= SHED_SCAN)
 			break;
 	}
 	if (!victim && prev_cost <= costliest)

@@ -12,7 +12,7 @@
  * job. The size of the tolerance is a choice, not a measured one. */
 #define RELEASE_JITTER_DIV 16
 
-static u64 remaining(const struct task_ctx *tctx)
+__weak u64 remaining(const struct task_ctx *tctx __arg_nonnull)
 {
 	u64 work = tctx->budget_ns;
 

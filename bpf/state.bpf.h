@@ -212,7 +212,7 @@ struct cpu_ctx {
 	u64 patrol_at; /* when to search for single tasks that were passed over */
 	u32 patrol_next; /* the queue at which that search begins */
 	u32 patrol_dom; /* the other domain that it includes */
-	u32 scanned; /* tasks that check_placement() has looked at */
+	u32 walked; /* tasks that a walk over a queue has looked at, see begin_walk() */
 
 	u32 lend_queue; /* where the holder of a lock waits that is to be moved, see lend.bpf.h */
 	u32 lend_pid; /* 0: none */
@@ -239,6 +239,19 @@ u32 hotplugs;
 static struct cpu_ctx *cpu_ctx(s32 cpu)
 {
 	return &cpu_ctxs[bounded(cpu, TN_MAX_CPUS)];
+}
+
+/*
+ * The counter of a walk over a queue. It lies in memory, of which the verifier knows nothing. With a
+ * counter of its own it would follow every length of a walk by itself. Walks are not nested, and
+ * none is interrupted by another on its CPU.
+ */
+static u32 *begin_walk(void)
+{
+	u32 *walked = &cpu_ctx(bpf_get_smp_processor_id())->walked;
+
+	*walked = 0;
+	return walked;
 }
 
 static struct temponet_cpu_stats *this_stats(void)
