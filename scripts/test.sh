@@ -115,6 +115,7 @@ steps() {
     built=$((status == 0))
     guest_step "the reference of options and statistics" scripts/cli-reference.sh --check
     guest_step "the page of replay in a browser" scripts/check-report.sh
+    step "the picture of load" scripts/load-picture.py --check
     step "commands of the README that the newcomer's walk knows" tests/walk.sh --list
     step "kernels: ${kernels[*]}" fetch_kernels
     # What depends little on the kernel is tried on one of them, with one of the backends.

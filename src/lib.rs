@@ -2,13 +2,14 @@
 //!
 //! One folder per room, dependencies pointing one way:
 //! `policy` <- `sim` <- `record`, `train`; `policy`, `hint` <- `agent`; all of these <- `rtapp`
-//! <- `cli`; `intf`, `hint` and `report` know data only.
+//! <- `cli`; `intf`, `proc`, `hint` and `report` know data only.
 
 pub mod agent;
 pub mod cli;
 pub mod hint;
 mod intf;
 pub mod policy;
+mod proc;
 pub mod record;
 pub mod report;
 pub mod rtapp;

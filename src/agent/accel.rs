@@ -254,7 +254,7 @@ fn cuda_devices() -> Result<(c_int, c_int), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kernel::Verdict;
+    use super::super::kernel::Finding;
     use super::*;
 
     fn touch(dir: &Path, path: &str) -> PathBuf {
@@ -302,7 +302,7 @@ mod tests {
             ..OrtSearch::default()
         };
         let check = check_onnxruntime(&search);
-        assert_eq!(check.verdict, Verdict::Note);
+        assert_eq!(check.verdict, Finding::Note);
         assert!(check.fix.unwrap().contains("ORT_DYLIB_PATH"));
         touch(dir.path(), "onnxruntime/1.2.3/libonnxruntime.so");
         let search = OrtSearch {

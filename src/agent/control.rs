@@ -1,16 +1,15 @@
-//! The agent's thread: wakes when the BPF half rings, brings its mirror up to
+//! What the agent's thread does: wakes when the BPF half rings, brings its mirror up to
 //! date, decides, writes the board, and sleeps again.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{sync_channel, Receiver, SyncSender, TryRecvError};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
-use libbpf_rs::{Link, MapHandle, RingBufferBuilder};
-use log::{error, warn};
+use anyhow::Result;
+use crossbeam_channel::{Receiver, Sender};
+use libbpf_rs::{MapHandle, RingBufferBuilder};
+use log::warn;
 
 use super::allocations;
 use super::board::{Board, Verdict};
@@ -21,9 +20,7 @@ use super::mirror::Mirror;
 use super::misbehave::{Garbage, Misbehaviour};
 use super::pace::{Pace, LEAST_INTERVAL, MOST_INTERVAL};
 use super::ring_record::RingRecord;
-use super::thread::{
-    event_fd, lock_memory, monotonic, page_faults, run_program, thread_cpu, touch_stack, wait,
-};
+use super::thread::{monotonic, page_faults, thread_cpu, wait};
 use crate::policy::CpuMask;
 
 const MS: i64 = 1_000_000;
@@ -37,22 +34,10 @@ const VERDICT_MOST: i64 = 1900 * MS;
 const DECISION_FOR: i64 = 50 * MS;
 /// Resynchronisations are at least so far apart.
 const RESYNC_EVERY: i64 = 20 * MS;
-/// How long the old model is waited for when there is a new one.
-const TAKEN_OVER_WITHIN: Duration = Duration::from_secs(2);
 /// For tests: time for the ring to run full.
 const DEAF_FOR: Duration = Duration::from_secs(5);
 /// Faults are asked for once in so many rounds: that is a call into the kernel.
 const FAULTS_EVERY: u64 = 16;
-
-/// What the thread works with.
-pub struct Senses {
-    pub ring: MapHandle,
-    pub board: Board,
-    /// The program that tells of all declared tasks.
-    pub truth: Link,
-    /// The program that tells the BPF half which thread decides: the one that runs it.
-    pub introduction: OwnedFd,
-}
 
 pub struct Settings {
     pub cpus: CpuMask,
@@ -64,110 +49,11 @@ pub struct Settings {
     pub resync_every: Option<Duration>,
 }
 
-/// The thread, from outside.
-pub struct Agent {
-    thread: Option<JoinHandle<()>>,
-    stop: Arc<AtomicBool>,
-    doorbell: Arc<OwnedFd>,
-    brains: SyncSender<Brain>,
-    old_brains: Receiver<Brain>,
-    cpus: SyncSender<CpuMask>,
-}
-
-impl Agent {
-    /// Starts it; it is ready to be rung for when this returns.
-    pub fn start(
-        brain: Brain,
-        senses: Senses,
-        settings: Settings,
-        gauges: Arc<Gauges>,
-    ) -> Result<Agent> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let doorbell = Arc::new(event_fd().context("cannot make an event descriptor")?);
-        let (brains, new_brains) = sync_channel(1);
-        let (retired, old_brains) = sync_channel(1);
-        let (cpus, new_cpus) = sync_channel(1);
-        let (ready, is_ready) = sync_channel(1);
-        let (stop_there, doorbell_there) = (stop.clone(), doorbell.clone());
-        let thread = std::thread::Builder::new()
-            .name("tn-agent".into())
-            .spawn(move || {
-                let mut control = Control {
-                    brain,
-                    mirror: Mirror::new(),
-                    truth: Truth::new(senses.truth),
-                    board: senses.board,
-                    rounds: Rounds::default(),
-                    pace: Pace::new(settings.budget),
-                    settings,
-                    gauges,
-                    new_brains,
-                    retired,
-                    new_cpus,
-                    garbage: Garbage::default(),
-                };
-                control.warm_up();
-                if let Err(e) = run_program(&senses.introduction) {
-                    error!("the BPF half does not know the agent's thread, which will wait like others: {e}");
-                }
-                touch_stack();
-                let started = || {
-                    let _ = ready.send(());
-                };
-                if let Err(e) = control.run(&senses.ring, &stop_there, &doorbell_there, started) {
-                    error!("the agent gave up, deadlines decide: {e:#}");
-                }
-            })
-            .context("cannot start the agent's thread")?;
-        let _ = is_ready.recv();
-        Ok(Agent {
-            thread: Some(thread),
-            stop,
-            doorbell,
-            brains,
-            old_brains,
-            cpus,
-        })
-    }
-
-    /// Another model from the next decision on. All that takes time is done here, by a thread
-    /// that nobody waits for.
-    pub fn swap(&self, brain: Brain) {
-        lock_memory();
-        // A full channel: one is already on its way, and the later is dropped.
-        if self.brains.try_send(brain).is_err() {
-            warn!("a model is being taken over already: try again");
-        }
-        self.ring();
-        // A thread that does not answer is not waited for; the old one goes with the next.
-        drop(self.old_brains.recv_timeout(TAKEN_OVER_WITHIN));
-        lock_memory();
-    }
-
-    /// Decides for these CPUs from now on. `false` while it has not yet taken the last ones:
-    /// say it again later.
-    pub fn follow(&self, cpus: CpuMask) -> bool {
-        let told = self.cpus.try_send(cpus).is_ok();
-        self.ring();
-        told
-    }
-
-    fn ring(&self) {
-        let one = 1u64.to_ne_bytes();
-        // SAFETY: eight bytes of our own to a descriptor of our own. It can only
-        // fail when the counter is full, and then the thread is rung for anyway.
-        unsafe { libc::write(self.doorbell.as_raw_fd(), one.as_ptr().cast(), one.len()) };
-    }
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        self.ring();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
+/// What comes to the thread from the daemon, and goes back.
+pub(super) struct Lines {
+    pub new_brains: Receiver<Brain>,
+    pub retired: Sender<Brain>,
+    pub new_cpus: Receiver<CpuMask>,
 }
 
 /// What it remembers from round to round.
@@ -203,23 +89,43 @@ struct Judged {
     unseen: bool,
 }
 
-struct Control {
+pub(super) struct Control {
     brain: Brain,
     mirror: Mirror,
     truth: Truth,
     board: Board,
     settings: Settings,
     gauges: Arc<Gauges>,
-    new_brains: Receiver<Brain>,
-    retired: SyncSender<Brain>,
-    new_cpus: Receiver<CpuMask>,
+    lines: Lines,
     rounds: Rounds,
     pace: Pace,
     garbage: Garbage,
 }
 
 impl Control {
-    fn warm_up(&mut self) {
+    pub fn new(
+        brain: Brain,
+        truth: Truth,
+        board: Board,
+        settings: Settings,
+        gauges: Arc<Gauges>,
+        lines: Lines,
+    ) -> Control {
+        Control {
+            brain,
+            mirror: Mirror::new(),
+            truth,
+            board,
+            rounds: Rounds::default(),
+            pace: Pace::new(settings.budget),
+            settings,
+            gauges,
+            lines,
+            garbage: Garbage::default(),
+        }
+    }
+
+    pub fn warm_up(&mut self) {
         self.introduce();
         self.resync(|_| {});
         if let Ok(mut list) = self.gauges.endangered.lock() {
@@ -238,7 +144,7 @@ impl Control {
     }
 
     /// `started` is for when all is there that it will use.
-    fn run(
+    pub fn run(
         &mut self,
         ring: &MapHandle,
         stop: &AtomicBool,
@@ -298,22 +204,20 @@ impl Control {
     }
 
     fn take_new_brain(&mut self) {
-        match self.new_brains.try_recv() {
-            Ok(brain) => {
-                let old = std::mem::replace(&mut self.brain, brain);
-                self.introduce();
-                let _ = self.retired.try_send(old);
-                Gauges::add(&self.gauges.swaps, 1);
-                self.rounds.allocations = allocations::count();
-                self.rounds.faults = page_faults();
-            }
-            Err(TryRecvError::Empty | TryRecvError::Disconnected) => {}
-        }
+        let Ok(brain) = self.lines.new_brains.try_recv() else {
+            return;
+        };
+        let old = std::mem::replace(&mut self.brain, brain);
+        self.introduce();
+        let _ = self.lines.retired.try_send(old);
+        Gauges::add(&self.gauges.swaps, 1);
+        self.rounds.allocations = allocations::count();
+        self.rounds.faults = page_faults();
     }
 
     /// What was decided for a CPU that is gone must not wait there for its return.
     fn take_new_cpus(&mut self) {
-        let Ok(cpus) = self.new_cpus.try_recv() else {
+        let Ok(cpus) = self.lines.new_cpus.try_recv() else {
             return;
         };
         for gone in self.settings.cpus.without(&cpus).iter() {

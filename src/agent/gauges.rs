@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Mutex;
 
 /// Powers of two of a microsecond, as the BPF half keeps them.
-pub const BUCKETS: usize = 32;
+pub const BUCKETS: usize = crate::intf::temponet_consts_TN_AGE_BUCKETS as usize;
 
 /// Counts by power of two of a microsecond.
 #[derive(Default)]

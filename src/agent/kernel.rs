@@ -4,10 +4,15 @@
 //! show it machines that do not exist. [`preflight`] asks before loading,
 //! `doctor` prints them all.
 
-use super::btf;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use procfs::process::{LimitValue, Limits, Status};
+use procfs::MountEntry;
+
+use super::btf;
+use crate::proc;
 
 /// The oldest kernel we support: the first with sched_ext.
 const OLDEST: (u32, u32) = (6, 12);
@@ -20,7 +25,7 @@ const CAP_BPF: u32 = 39;
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum Finding {
     Ok,
     /// The scheduler loads, but something is less than it could be.
     Note,
@@ -32,7 +37,7 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Check {
     pub name: &'static str,
-    pub verdict: Verdict,
+    pub verdict: Finding,
     pub detail: String,
     /// What to do about it.
     pub fix: Option<String>,
@@ -42,7 +47,7 @@ impl Check {
     pub fn ok(name: &'static str, detail: impl Into<String>) -> Self {
         Self {
             name,
-            verdict: Verdict::Ok,
+            verdict: Finding::Ok,
             detail: detail.into(),
             fix: None,
         }
@@ -50,7 +55,7 @@ impl Check {
 
     pub fn note(name: &'static str, detail: impl Into<String>, fix: impl Into<String>) -> Self {
         Self {
-            verdict: Verdict::Note,
+            verdict: Finding::Note,
             fix: Some(fix.into()),
             ..Self::ok(name, detail)
         }
@@ -58,7 +63,7 @@ impl Check {
 
     pub fn fail(name: &'static str, detail: impl Into<String>, fix: impl Into<String>) -> Self {
         Self {
-            verdict: Verdict::Fail,
+            verdict: Finding::Fail,
             ..Self::note(name, detail, fix)
         }
     }
@@ -82,15 +87,15 @@ impl std::error::Error for Reason {}
 
 /// Refuses what would fail with a worse message later.
 pub fn preflight() -> Result<(), Reason> {
-    Machine::here().preflight()
+    Host::here().preflight()
 }
 
-/// A machine, seen through its /proc, /sys and /boot.
-pub struct Machine {
+/// The machine that this runs on, seen through its /proc, /sys and /boot.
+pub struct Host {
     root: PathBuf,
 }
 
-impl Machine {
+impl Host {
     pub fn here() -> Self {
         Self::at(Path::new("/"))
     }
@@ -120,7 +125,7 @@ impl Machine {
     pub fn preflight(&self) -> Result<(), Reason> {
         self.checks()
             .into_iter()
-            .find(|check| check.verdict == Verdict::Fail)
+            .find(|check| check.verdict == Finding::Fail)
             .map_or(Ok(()), |check| Err(Reason(check)))
     }
 
@@ -131,6 +136,10 @@ impl Machine {
     fn read(&self, absolute: &str) -> Option<String> {
         let bytes = fs::read(self.path(absolute)).ok()?;
         Some(String::from_utf8_lossy(&bytes).trim_end().to_owned())
+    }
+
+    fn parse<T: procfs::FromRead>(&self, absolute: &str) -> Option<T> {
+        proc::parse(&fs::read(self.path(absolute)).ok()?)
     }
 
     fn release(&self) -> String {
@@ -190,9 +199,8 @@ impl Machine {
     }
 
     fn capabilities(&self) -> Option<u64> {
-        let status = self.read("/proc/self/status")?;
-        let hex = status.lines().find_map(|l| l.strip_prefix("CapEff:"))?;
-        u64::from_str_radix(hex.trim(), 16).ok()
+        let status: Status = self.parse("/proc/self/status")?;
+        Some(status.capeff)
     }
 
     fn other_scheduler(&self) -> Check {
@@ -283,12 +291,10 @@ impl Machine {
     }
 
     fn bpffs(&self) -> Check {
-        let mounts = self.read("/proc/self/mounts").unwrap_or_default();
-        let mounted = mounts.lines().any(|line| {
-            let mut words = line.split_whitespace().skip(1);
-            words.next() == Some("/sys/fs/bpf") && words.next() == Some("bpf")
-        });
-        if mounted {
+        let mounts: Vec<MountEntry> = self.parse("/proc/self/mounts").unwrap_or_default();
+        let is_bpffs =
+            |mount: &MountEntry| mount.fs_file == "/sys/fs/bpf" && mount.fs_vfstype == "bpf";
+        if mounts.iter().any(is_bpffs) {
             return Check::ok("bpffs", "mounted on /sys/fs/bpf");
         }
         Check::fail(
@@ -311,19 +317,18 @@ impl Machine {
     }
 
     fn memlock(&self) -> Check {
-        let limits = self.read("/proc/self/limits").unwrap_or_default();
-        let soft = limits
-            .lines()
-            .find_map(|line| line.strip_prefix("Max locked memory"))
-            .and_then(|rest| rest.split_whitespace().next())
-            .unwrap_or("unknown")
-            .to_owned();
+        let limits: Option<Limits> = self.parse("/proc/self/limits");
+        let soft = limits.map(|limits| limits.max_locked_memory.soft_limit);
         let exempt = self
             .capabilities()
             .is_some_and(|caps| caps >> CAP_IPC_LOCK & 1 == 1);
-        if exempt || soft == "unlimited" {
+        if exempt || matches!(soft, Some(LimitValue::Unlimited)) {
             return Check::ok("memlock", "the agent can lock its memory");
         }
+        let soft = match soft {
+            Some(LimitValue::Value(bytes)) => bytes.to_string(),
+            _ => "an unknown number of".into(),
+        };
         Check::note(
             "memlock",
             format!(

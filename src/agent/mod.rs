@@ -10,6 +10,7 @@ pub mod brain;
 pub mod btf;
 pub mod control;
 mod gauges;
+mod handle;
 mod intake;
 pub mod kernel;
 mod machine;

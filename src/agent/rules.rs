@@ -6,6 +6,7 @@
 use super::bpf::types::temponet_rule;
 use crate::hint::{duration, Hint};
 use crate::intf;
+use crate::spelling::did_you_mean;
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
@@ -258,7 +259,11 @@ fn rule(text: &str, span: Range<usize>, table: &DeTable<'_>) -> Result<Rule, Mis
         if !KEYS.contains(&name) {
             return mistake(
                 key.span(),
-                format!("unknown key `{name}`: a rule has {}", KEYS.join(", ")),
+                format!(
+                    "unknown key `{name}`{}: a rule has {}",
+                    did_you_mean(name, &KEYS),
+                    KEYS.join(", ")
+                ),
             );
         }
     }

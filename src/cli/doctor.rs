@@ -4,7 +4,7 @@
 
 use super::out;
 use crate::agent::accel::{check_cuda, check_onnxruntime, OrtSearch};
-use crate::agent::kernel::{Check, Machine, Verdict};
+use crate::agent::kernel::{Check, Finding, Host};
 use clap::Args;
 use serde_json::json;
 use std::path::Path;
@@ -22,10 +22,10 @@ pub struct DoctorArgs {
 }
 
 pub fn run(args: DoctorArgs) -> ExitCode {
-    let mut checks = Machine::here().checks();
+    let mut checks = Host::here().checks();
     checks.push(check_onnxruntime(&OrtSearch::here()));
     checks.push(check_cuda(Path::new("/")));
-    let can_load = checks.iter().all(|check| check.verdict != Verdict::Fail);
+    let can_load = checks.iter().all(|check| check.verdict != Finding::Fail);
     let text = if args.json {
         format!("{}\n", json!({ "can_load": can_load, "checks": checks }))
     } else {
@@ -44,9 +44,9 @@ pub fn run(args: DoctorArgs) -> ExitCode {
 
 fn line(check: &Check) -> String {
     let verdict = match check.verdict {
-        Verdict::Ok => "ok",
-        Verdict::Note => "note",
-        Verdict::Fail => "FAIL",
+        Finding::Ok => "ok",
+        Finding::Note => "note",
+        Finding::Fail => "FAIL",
     };
     let fix = match &check.fix {
         Some(fix) => format!(" -> {fix}"),

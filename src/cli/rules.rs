@@ -3,15 +3,16 @@
 //! Exit status: 0 all is well, 1 a rule never applies, 2 the file is refused.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use procfs::process::Task;
 
 use super::out;
 use crate::agent::rules::{self, Pattern, Rule, Treatment};
 use crate::hint::duration::Pretty;
+use crate::proc::{self, printable};
 
 /// Check a rules file without loading anything
 ///
@@ -63,49 +64,31 @@ struct Thread {
     is_realtime: bool,
 }
 
-fn threads(proc: &Path) -> Vec<Thread> {
-    let numbers = |folder: &Path| -> Vec<u32> {
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        let mut numbers: Vec<u32> = names.filter_map(|name| name.parse().ok()).collect();
-        numbers.sort_unstable();
-        numbers
-    };
-    let mut threads = Vec::new();
-    for pid in numbers(proc) {
-        let tasks = proc.join(pid.to_string()).join("task");
-        // One that exits meanwhile is left out.
-        threads.extend(numbers(&tasks).into_iter().filter_map(|tid| {
-            let folder = tasks.join(tid.to_string());
-            let read = |name: &str| fs::read(folder.join(name)).ok();
-            let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+fn threads(root: &Path) -> Vec<Thread> {
+    // One that exits meanwhile is left out.
+    let mut threads: Vec<Thread> = proc::threads(root, None)
+        .filter_map(|task| {
             Some(Thread {
-                tid,
-                comm: text(read("comm")?).trim_end_matches('\n').to_owned(),
-                cgroups: read("cgroup").map_or(Vec::new(), |bytes| cgroups(&text(bytes))),
-                is_realtime: read("stat").is_some_and(|bytes| is_realtime(&text(bytes))),
+                tid: task.tid as u32,
+                comm: proc::comm(&task)?,
+                cgroups: names(&proc::cgroup(&task).unwrap_or_default()),
+                is_realtime: is_realtime(&task),
             })
-        }));
-    }
+        })
+        .collect();
+    threads.sort_unstable_by_key(|thread| thread.tid);
     threads
 }
 
-/// From the line of the unified hierarchy, `0::/a/b`.
-fn cgroups(text: &str) -> Vec<String> {
-    let path = text.lines().find_map(|line| line.strip_prefix("0::"));
-    let names = path.unwrap_or_default().split('/');
-    let names = names.filter(|name| !name.is_empty());
+fn names(cgroup: &str) -> Vec<String> {
+    let names = cgroup.split('/').filter(|name| !name.is_empty());
     names.take(CGROUP_LEVELS).map(str::to_owned).collect()
 }
 
-/// By field 41 of /proc/TID/stat; the name in field 2 may have blanks and parentheses.
-fn is_realtime(stat: &str) -> bool {
-    let Some((_, rest)) = stat.rsplit_once(')') else {
-        return false;
-    };
-    let policy = rest.split_whitespace().nth(41 - 3);
+fn is_realtime(task: &Task) -> bool {
+    let policy = task.stat().ok().and_then(|stat| stat.policy);
     matches!(
-        policy.and_then(|text| text.parse().ok()),
+        policy.map(|policy| policy as i32),
         Some(libc::SCHED_FIFO | libc::SCHED_RR | libc::SCHED_DEADLINE)
     )
 }
@@ -199,13 +182,6 @@ fn matched(threads: &[&Thread], named: usize) -> String {
     )
 }
 
-/// Any program chooses its name.
-fn printable(name: &str) -> String {
-    name.chars()
-        .map(|c| if c.is_control() { '?' } else { c })
-        .collect()
-}
-
 fn words(rule: &Rule) -> String {
     let pattern = |pattern: &Pattern| {
         let text = printable(&pattern.text);
@@ -242,6 +218,8 @@ fn words(rule: &Rule) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn thread(tid: u32, comm: &str, cgroups: &[&str]) -> Thread {
@@ -322,6 +300,13 @@ class = "background"
     }
 
     #[test]
+    fn cgroups_are_read_as_deep_as_the_scheduler_looks() {
+        let bpf = include_str!("../../bpf/params.bpf.h");
+        assert!(bpf.contains(&format!("#define CGROUP_LEVELS {CGROUP_LEVELS}\n")));
+        assert_eq!(names(&"/a".repeat(40)).len(), CGROUP_LEVELS);
+    }
+
+    #[test]
     fn threads_are_read_from_proc() {
         let proc = tempfile::tempdir().unwrap();
         let folder = proc.path().join("41/task/42");
@@ -331,8 +316,12 @@ class = "background"
         fs::create_dir_all(proc.path().join("41/task/43")).unwrap();
         fs::write(folder.join("comm"), "a) b\n").unwrap();
         fs::write(folder.join("cgroup"), "4:cpu:/x\n0::/user.slice/app\n").unwrap();
-        let rest = vec!["0"; 37].join(" ");
-        fs::write(folder.join("stat"), format!("42 (a) b) S {rest} 1 0 0\n")).unwrap();
+        let (before, after) = (["0"; 37].join(" "), ["0"; 11].join(" "));
+        fs::write(
+            folder.join("stat"),
+            format!("42 (a) b) S {before} 1 {after}\n"),
+        )
+        .unwrap();
         let mut expected = thread(42, "a) b", &["user.slice", "app"]);
         expected.is_realtime = true;
         assert_eq!(threads(proc.path()), [expected]);

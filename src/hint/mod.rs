@@ -8,6 +8,7 @@
 pub mod admission;
 pub mod client;
 pub mod duration;
+mod host;
 pub mod protocol;
 pub mod registry;
 mod seqpacket;

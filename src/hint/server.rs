@@ -8,6 +8,7 @@
 //! length of a packet. A flood delays other declarations, never the scheduler.
 
 use super::admission::Limits;
+use super::host::{online_cpus, raise_descriptor_limit, same_namespaces};
 use super::protocol::{Ask, ProtocolError, Reply, Request, REQUEST_BYTES};
 use super::registry::{Bounds, Declaration, Registry};
 use super::seqpacket::{self, Epoll, Peer};
@@ -17,7 +18,7 @@ use super::task::{has_exited, Task};
 use super::throttle::{Bucket, Buckets};
 use log::{debug, error, info, warn};
 use std::collections::HashMap;
-use std::fs::{read_link, File};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -468,56 +469,4 @@ fn watch(epoll: &Epoll, registry: &Registry, id: u64) {
     if let Some(Err(e)) = registry.pidfd(id).map(|pidfd| epoll.add(pidfd, id)) {
         error!("the exit of a declared task will go unnoticed: {e}");
     }
-}
-
-/// Task ids and user ids mean the same to the peer and to us only in the same
-/// namespaces. It is also what keeps a user from multiplying: the subordinate
-/// ids one may take on in a user namespace each count as a user here.
-fn same_namespaces(peer: &Peer) -> Result<(), Reply> {
-    let ours = |name: &str| read_link(format!("/proc/self/ns/{name}"));
-    let theirs = |name: &str| read_link(format!("/proc/{}/ns/{name}", peer.pid));
-    let same = ["pid", "user"]
-        .iter()
-        .all(|name| match (ours(name), theirs(name)) {
-            (Ok(ours), Ok(theirs)) => ours == theirs,
-            // A kernel built without namespaces of this kind has one for all.
-            (Err(e), _) => e.kind() == io::ErrorKind::NotFound,
-            (Ok(_), Err(_)) => false,
-        });
-    let gone = peer.pidfd.as_ref().is_some_and(|fd| has_exited(fd.as_fd()));
-    if same && !gone {
-        return Ok(());
-    }
-    Err(Reply::refused(
-        libc::EPERM,
-        "deadlines can be declared from the daemon's own pid and user namespace only, not from inside a container",
-    ))
-}
-
-fn online_cpus() -> usize {
-    // SAFETY: sysconf has no pointers.
-    usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(1)
-}
-
-/// The soft limit is often 1024 for the sake of select(); the hard one is not.
-fn raise_descriptor_limit() -> u64 {
-    const ENOUGH: u64 = 16 * 1024;
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: limit lives across both calls.
-    unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) != 0 {
-            return 1024;
-        }
-        let wanted = libc::rlimit {
-            rlim_cur: limit.rlim_max.min(ENOUGH).max(limit.rlim_cur),
-            ..limit
-        };
-        if libc::setrlimit(libc::RLIMIT_NOFILE, &wanted) == 0 {
-            limit = wanted;
-        }
-    }
-    limit.rlim_cur
 }

@@ -4,7 +4,11 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use procfs::process::Status;
 use thiserror::Error;
+
+use crate::proc;
 
 /// `PIDFD_THREAD` (Linux 6.9): the pidfd is this thread, not its process.
 const PIDFD_THREAD: libc::c_uint = libc::O_EXCL as libc::c_uint;
@@ -49,12 +53,12 @@ impl Task {
     pub fn open(tid: i32) -> Result<Self, TaskError> {
         let pidfd = pidfd_open(tid).map_err(|e| gone_or_io(tid, e))?;
         let status = read_status(tid).map_err(|e| gone_or_io(tid, e))?;
-        let parsed = parse_status(&status);
+        let status: Option<Status> = proc::parse(&status);
         let pinned = only_cpu(tid).map_err(|e| gone_or_io(tid, e))?;
         if has_exited(pidfd.as_fd()) {
             return Err(TaskError::Gone(tid));
         }
-        let (tgid, uids) = parsed.ok_or_else(|| {
+        let status = status.ok_or_else(|| {
             TaskError::Io(
                 tid,
                 io::Error::new(io::ErrorKind::InvalidData, "its /proc status is not one"),
@@ -63,8 +67,8 @@ impl Task {
         Ok(Self {
             pidfd,
             tid,
-            tgid,
-            uids,
+            tgid: status.tgid,
+            uids: [status.ruid, status.euid, status.suid, status.fuid],
             pinned,
         })
     }
@@ -124,27 +128,14 @@ pub fn has_exited(pidfd: BorrowedFd<'_>) -> bool {
     ready != 0
 }
 
-fn read_status(tid: i32) -> io::Result<String> {
+fn read_status(tid: i32) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // A status is about 1.5 KiB. /proc finds threads by their own id too.
+    // A status is about 1.5 KiB. /proc finds threads by their own id too. The kernel escapes
+    // line breaks in the name, so a program cannot forge a `Uid:` line by calling itself one.
     File::open(format!("/proc/{tid}/status"))?
         .take(16 * 1024)
         .read_to_end(&mut bytes)?;
-    // The name may be any bytes; the ids behind it are what matters.
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// Thread group and user ids. The kernel escapes line breaks in the name, so a
-/// program cannot forge a `Uid:` line by calling itself one.
-fn parse_status(status: &str) -> Option<(i32, [u32; 4])> {
-    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
-    let tgid = field("Tgid:")?.trim().parse().ok()?;
-    let mut uids = [0; 4];
-    let mut words = field("Uid:")?.split_whitespace();
-    for uid in &mut uids {
-        *uid = words.next()?.parse().ok()?;
-    }
-    Some((tgid, uids))
+    Ok(bytes)
 }
 
 fn only_cpu(tid: i32) -> io::Result<Option<u32>> {
@@ -218,10 +209,34 @@ mod tests {
     }
 
     #[test]
-    fn status_is_read_and_cut_off_status_is_not() {
-        let text = "Name:\tx\nTgid:\t12\nUid:\t1\t2\t3\t4\n";
-        assert_eq!(parse_status(text), Some((12, [1, 2, 3, 4])));
-        assert_eq!(parse_status("Tgid:\t12\nUid:\t1\t2\n"), None);
-        assert_eq!(parse_status(""), None);
+    fn a_name_that_is_no_text_or_looks_like_a_line_of_ids_hides_no_owner() {
+        // SAFETY: gettid has no arguments.
+        let tid = unsafe { libc::gettid() };
+        for name in [
+            &b"\xff\xfe\0"[..],
+            b"Uid:\t7 7 7 7\0",
+            b"x\nUid:\t7\0",
+            b"\0",
+        ] {
+            // SAFETY: a string that ends in a zero byte and outlives the call.
+            unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+            let task = Task::open(tid).unwrap();
+            // SAFETY: getuid has no arguments.
+            assert_eq!(task.uids, [unsafe { libc::getuid() }; 4], "{name:?}");
+        }
+    }
+
+    #[test]
+    fn a_status_that_is_cut_off_is_none() {
+        // SAFETY: gettid has no arguments.
+        let whole = read_status(unsafe { libc::gettid() }).unwrap();
+        assert!(proc::parse::<Status>(&whole).is_some());
+        let ids = whole.windows(4).position(|part| part == b"Uid:").unwrap();
+        for length in [0, 20, ids, ids + 6] {
+            assert!(
+                proc::parse::<Status>(&whole[..length]).is_none(),
+                "{length}"
+            );
+        }
     }
 }

@@ -2,12 +2,13 @@
 //! must agree with what the kernel itself counted for every busy thread.
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::Path;
 
+use procfs::process::Task;
 use thiserror::Error;
 
 use super::book::Diary;
+use crate::proc;
 use crate::sim::time::{Ns, MS, SECOND};
 
 /// How far a recording and the kernel's count may be apart, of the count.
@@ -29,34 +30,17 @@ impl Counts {
         Counts::at(Path::new("/proc"), std::process::id())
     }
 
-    fn at(proc: &Path, own: u32) -> Counts {
-        let numbers = |folder: &Path| -> Vec<u32> {
-            let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-            let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-            names.filter_map(|name| name.parse().ok()).collect()
-        };
-        let mut counts = HashMap::new();
-        for pid in numbers(proc).into_iter().filter(|&pid| pid != own) {
-            let threads = proc.join(pid.to_string()).join("task");
-            for tid in numbers(&threads) {
-                let text = fs::read_to_string(threads.join(tid.to_string()).join("schedstat"));
-                if let Some(run) = text.ok().and_then(|text| on_cpu(&text)) {
-                    counts.insert(tid, run);
-                }
-            }
-        }
-        Counts(counts)
+    fn at(root: &Path, own: u32) -> Counts {
+        let run = |task: &Task| Some(task.schedstat().ok()?.sum_exec_runtime as Ns);
+        let threads = proc::threads(root, Some(own));
+        let counted = threads.filter_map(|task| Some((task.tid as u32, run(&task)?)));
+        Counts(counted.collect())
     }
 
     /// How much a thread ran from then until now, if it was there at both moments.
     fn since(&self, then: &Counts, tid: u32) -> Option<Ns> {
         Some(self.0.get(&tid)?.saturating_sub(*then.0.get(&tid)?))
     }
-}
-
-/// The first figure of schedstat.
-fn on_cpu(schedstat: &str) -> Option<Ns> {
-    schedstat.split_whitespace().next()?.parse().ok()
 }
 
 /// What the kernel counted before a recording began, when it had begun, before it
@@ -152,6 +136,8 @@ pub fn check(
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::record::book::Book;
     use crate::record::{Kind, Record};

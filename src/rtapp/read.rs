@@ -95,7 +95,7 @@ impl Reader {
         let global = Global {
             duration_s: u32::try_from(duration).ok().filter(|&seconds| seconds > 0),
             default_policy: policy(&fields, "default_policy")?
-                .map_or(Policy::Other, |policy| policy.value),
+                .map_or(LinuxPolicy::Other, |policy| policy.value),
             calibration: calibration(&fields)?,
             log_dir: text("logdir", default.log_dir)?,
             log_basename: text("log_basename", default.log_basename)?,

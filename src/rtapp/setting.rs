@@ -5,17 +5,17 @@ use super::json::Value;
 use super::note::Fault;
 use super::workload::*;
 
-pub fn policy(fields: &Fields, key: &'static str) -> Result<Option<Placed<Policy>>, Fault> {
+pub fn policy(fields: &Fields, key: &'static str) -> Result<Option<Placed<LinuxPolicy>>, Fault> {
     let Some(name) = fields.text(key)? else {
         return Ok(None);
     };
-    let known = Policy::ALL
+    let known = LinuxPolicy::ALL
         .into_iter()
         .find(|policy| policy.name() == name.value);
     match known {
         Some(value) => Ok(Some(Placed { at: name.at, value })),
         None => {
-            let names = Policy::ALL.map(Policy::name).join(", ");
+            let names = LinuxPolicy::ALL.map(LinuxPolicy::name).join(", ");
             let what = format!("there is no policy {:?}; policies are {names}", name.value);
             Err(Fault::new(name.at, what))
         }
@@ -57,7 +57,7 @@ pub fn log_size(fields: &Fields) -> Result<LogSize, Fault> {
 }
 
 /// A thread falls back on the file's policy, a phase on the thread's.
-pub fn setting(fields: &Fields, default: Option<Placed<Policy>>) -> Result<Setting, Fault> {
+pub fn setting(fields: &Fields, default: Option<Placed<LinuxPolicy>>) -> Result<Setting, Fault> {
     let small = |key| -> Result<Option<Placed<i32>>, Fault> {
         Ok(fields.int(key)?.map(|number| Placed {
             at: number.at,

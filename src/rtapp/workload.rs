@@ -50,7 +50,7 @@ impl Workload {
 pub struct Global {
     /// `None`: until every thread has ended.
     pub duration_s: Option<u32>,
-    pub default_policy: Policy,
+    pub default_policy: LinuxPolicy,
     pub calibration: Calibration,
     pub log_dir: String,
     pub log_basename: String,
@@ -67,7 +67,7 @@ impl Default for Global {
     fn default() -> Self {
         Self {
             duration_s: None,
-            default_policy: Policy::Other,
+            default_policy: LinuxPolicy::Other,
             calibration: Calibration::OnCpu(0),
             log_dir: "./".into(),
             log_basename: "rt-app".into(),
@@ -97,7 +97,7 @@ pub enum LogSize {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
+pub enum LinuxPolicy {
     Other,
     Batch,
     Idle,
@@ -106,30 +106,33 @@ pub enum Policy {
     Deadline,
 }
 
-impl Policy {
-    pub const ALL: [Policy; 6] = [
-        Policy::Other,
-        Policy::Batch,
-        Policy::Idle,
-        Policy::Fifo,
-        Policy::Rr,
-        Policy::Deadline,
+impl LinuxPolicy {
+    pub const ALL: [LinuxPolicy; 6] = [
+        LinuxPolicy::Other,
+        LinuxPolicy::Batch,
+        LinuxPolicy::Idle,
+        LinuxPolicy::Fifo,
+        LinuxPolicy::Rr,
+        LinuxPolicy::Deadline,
     ];
 
     pub fn name(self) -> &'static str {
         match self {
-            Policy::Other => "SCHED_OTHER",
-            Policy::Batch => "SCHED_BATCH",
-            Policy::Idle => "SCHED_IDLE",
-            Policy::Fifo => "SCHED_FIFO",
-            Policy::Rr => "SCHED_RR",
-            Policy::Deadline => "SCHED_DEADLINE",
+            LinuxPolicy::Other => "SCHED_OTHER",
+            LinuxPolicy::Batch => "SCHED_BATCH",
+            LinuxPolicy::Idle => "SCHED_IDLE",
+            LinuxPolicy::Fifo => "SCHED_FIFO",
+            LinuxPolicy::Rr => "SCHED_RR",
+            LinuxPolicy::Deadline => "SCHED_DEADLINE",
         }
     }
 
     /// Threads of these classes run before every sched_ext scheduler.
     pub fn is_above_sched_ext(self) -> bool {
-        matches!(self, Policy::Fifo | Policy::Rr | Policy::Deadline)
+        matches!(
+            self,
+            LinuxPolicy::Fifo | LinuxPolicy::Rr | LinuxPolicy::Deadline
+        )
     }
 }
 
@@ -181,7 +184,7 @@ pub struct Setting {
     pub cpus: Option<Placed<Vec<u32>>>,
     pub memory_nodes: Option<Placed<Vec<u32>>>,
     /// The thread's own or the file's default; in a phase, only what it says itself.
-    pub policy: Option<Placed<Policy>>,
+    pub policy: Option<Placed<LinuxPolicy>>,
     pub priority: Option<Placed<i32>>,
     pub util_min: Option<Placed<i32>>,
     pub util_max: Option<Placed<i32>>,
@@ -199,8 +202,10 @@ pub struct DeadlineParameters {
 }
 
 impl DeadlineParameters {
-    fn relative_us(&self, policy: Option<Policy>) -> Option<u64> {
-        let slice = self.runtime_us.filter(|_| policy == Some(Policy::Deadline));
+    fn relative_us(&self, policy: Option<LinuxPolicy>) -> Option<u64> {
+        let slice = self
+            .runtime_us
+            .filter(|_| policy == Some(LinuxPolicy::Deadline));
         self.deadline_us.or(self.period_us).or(slice)
     }
 }

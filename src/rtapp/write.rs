@@ -174,7 +174,7 @@ fn class_members(setting: &Setting, class: Class, members: &mut Vec<(String, Str
             add("dl-deadline", micros(setting.deadline.deadline_us));
         }
         // A priority of another class is no nice level.
-        Class::Fair if policy.is_some_and(Policy::is_above_sched_ext) => {
+        Class::Fair if policy.is_some_and(LinuxPolicy::is_above_sched_ext) => {
             add("policy", Some(json!("SCHED_OTHER")));
         }
         Class::Fair => {

@@ -40,7 +40,7 @@ pub struct Row {
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Verdict {
+pub struct LineVerdict {
     pub line: char,
     pub holds: bool,
     /// One sentence per promise.
@@ -54,7 +54,7 @@ pub struct Report {
     pub sets: usize,
     pub seed: u64,
     pub rows: Vec<Row>,
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<LineVerdict>,
 }
 
 pub struct Suite<'a> {
@@ -196,7 +196,7 @@ const ALL_BUT: f64 = 0.02;
 /// The difference that rounding may make.
 const NOTHING: f64 = 1e-9;
 
-fn verdict(line: char, rows: &[&Row]) -> Verdict {
+fn verdict(line: char, rows: &[&Row]) -> LineVerdict {
     let mut because = Vec::new();
     let mut holds = true;
     let mut promise = |kept: bool, text: String| {
@@ -280,7 +280,7 @@ fn verdict(line: char, rows: &[&Row]) -> Verdict {
             );
         }
     }
-    Verdict {
+    LineVerdict {
         line,
         holds,
         because,

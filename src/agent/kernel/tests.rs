@@ -9,9 +9,9 @@ impl Fake {
         let fake = Self(tempfile::tempdir().unwrap());
         fake.put("/proc/sys/kernel/osrelease", "6.18.15+deb13-cloud-amd64\n");
         fake.put("/proc/sys/kernel/ftrace_enabled", "1\n");
-        fake.put("/proc/self/status", "Name:\tx\nCapEff:\t000001ffffffffff\n");
+        fake.put("/proc/self/status", status(0x1ff_ffff_ffff));
         fake.put("/proc/self/mounts", "bpf /sys/fs/bpf bpf rw 0 0\n");
-        fake.put("/proc/self/limits", LIMITS);
+        fake.put("/proc/self/limits", limits());
         fake.put("/proc/config.gz", "");
         fake.put("/sys/kernel/sched_ext/state", "disabled\n");
         fake.btf(&[("scx_bpf_kick_cpu", &["cpu", "flags"])]);
@@ -37,26 +37,47 @@ impl Fake {
         }
     }
 
-    fn machine(&self) -> Machine {
-        Machine::at(self.0.path())
+    fn host(&self) -> Host {
+        Host::at(self.0.path())
     }
 
     fn refusal(&self) -> String {
-        self.machine().preflight().unwrap_err().to_string()
+        self.host().preflight().unwrap_err().to_string()
     }
 }
 
-const LIMITS: &str = "Limit                     Soft Limit           Hard Limit           Units\n\
-                      Max locked memory         8388608              8388608              bytes\n";
+/// Of this test, with these effective capabilities.
+fn status(caps: u64) -> String {
+    let real = fs::read_to_string("/proc/self/status").unwrap();
+    let lines = real.lines().map(|line| match line.starts_with("CapEff:") {
+        true => format!("CapEff:\t{caps:016x}\n"),
+        false => format!("{line}\n"),
+    });
+    lines.collect()
+}
+
+/// Of this test, with room to lock 8 MiB.
+fn limits() -> String {
+    let real = fs::read_to_string("/proc/self/limits").unwrap();
+    let lines = real
+        .lines()
+        .map(|line| match line.starts_with("Max locked memory") {
+            true => {
+                "Max locked memory         8388608              8388608              bytes\n".into()
+            }
+            false => format!("{line}\n"),
+        });
+    lines.collect()
+}
 
 #[test]
 fn a_good_machine_passes() {
     let fake = Fake::good();
-    for check in fake.machine().checks() {
-        assert_eq!(check.verdict, Verdict::Ok, "{check:?}");
+    for check in fake.host().checks() {
+        assert_eq!(check.verdict, Finding::Ok, "{check:?}");
         assert_eq!(check.fix, None);
     }
-    fake.machine().preflight().unwrap();
+    fake.host().preflight().unwrap();
 }
 
 #[test]
@@ -73,7 +94,7 @@ fn old_and_unreadable_kernels_are_refused() {
         ("nonsense", false),
     ] {
         fake.put("/proc/sys/kernel/osrelease", release);
-        assert_eq!(fake.machine().preflight().is_ok(), ok, "{release}");
+        assert_eq!(fake.host().preflight().is_ok(), ok, "{release}");
     }
     fake.put("/proc/sys/kernel/osrelease", "6.1.0-40-amd64\n");
     assert_eq!(
@@ -124,29 +145,32 @@ fn malformed_kfuncs_are_explained_before_loading() {
     assert!(fake.refusal().contains("CONFIG_DEBUG_INFO_BTF"));
     // One we cannot read is not a reason to refuse.
     fake.put("/sys/kernel/btf/vmlinux", "from the future");
-    fake.machine().preflight().unwrap();
+    fake.host().preflight().unwrap();
 }
 
 #[test]
 fn capabilities_are_read_from_the_effective_set() {
     let fake = Fake::good();
-    let put = |caps: u64| {
-        fake.put(
-            "/proc/self/status",
-            format!("CapPrm:\t000001ffffffffff\nCapEff:\t{caps:016x}\n"),
-        );
-    };
+    let put = |caps: u64| fake.put("/proc/self/status", status(caps));
     put(0);
     assert!(fake.refusal().ends_with("run it as root"));
     put(1 << CAP_BPF);
     assert!(fake.refusal().contains("CAP_PERFMON"));
     put(1 << CAP_BPF | 1 << CAP_PERFMON);
-    fake.machine().preflight().unwrap();
-    let memlock = fake.machine().memlock();
-    assert_eq!(memlock.verdict, Verdict::Note, "no CAP_IPC_LOCK");
+    fake.host().preflight().unwrap();
+    let memlock = fake.host().memlock();
+    assert_eq!(memlock.verdict, Finding::Note, "no CAP_IPC_LOCK");
     assert!(memlock.detail.contains("8388608"));
     put(1 << CAP_SYS_ADMIN);
-    fake.machine().preflight().unwrap();
+    fake.host().preflight().unwrap();
+    fake.put("/proc/self/limits", "cut off");
+    assert!(fake
+        .host()
+        .memlock()
+        .detail
+        .contains("an unknown number of bytes"));
+    fake.put("/proc/self/status", "Name:\tx\n");
+    assert!(fake.refusal().contains("/proc/self/status cannot be read"));
 }
 
 #[test]
@@ -157,11 +181,11 @@ fn the_config_is_looked_for_where_libbpf_does() {
         .refusal()
         .contains("neither /boot/config-6.18.15+deb13-cloud-amd64 nor /proc/config.gz"));
     fake.put("/boot/config-6.18.15+deb13-cloud-amd64", "CONFIG_HZ=250\n");
-    fake.machine().preflight().unwrap();
+    fake.host().preflight().unwrap();
     let boot = fake.0.path().join("boot/config-6.18.15+deb13-cloud-amd64");
     fs::remove_file(&boot).unwrap();
     symlink("/nonexistent", &boot).unwrap();
-    assert_eq!(fake.machine().config().verdict, Verdict::Fail);
+    assert_eq!(fake.host().config().verdict, Finding::Fail);
 }
 
 #[test]
@@ -176,6 +200,11 @@ fn tracer_bpffs_and_lockdown_are_checked() {
         "/sys/kernel/security/lockdown",
         "none [integrity] confidentiality\n",
     );
+    fake.put(
+        "/proc/self/mounts",
+        b"tmpfs /a\\040\xff tmpfs rw 0 0\nbpf /sys/fs/bpf bpf rw 0 0\n",
+    );
+    assert_eq!(fake.host().bpffs().verdict, Finding::Ok);
     fake.put("/proc/self/mounts", "tmpfs /sys/fs/bpf tmpfs rw 0 0\n");
     assert!(fake.refusal().ends_with("mount -t bpf bpf /sys/fs/bpf"));
     fake.remove("/proc/sys/kernel/ftrace_enabled");

@@ -96,6 +96,7 @@ fn unknown_keys_are_named() {
     assert!(
         refused("wcet = \"1ms\"\n").starts_with("r.toml:3: unknown key `wcet`: a rule has comm,")
     );
+    assert!(refused("runtim = \"1ms\"\n").contains("`runtim` (did you mean \"runtime\"?)"));
     assert_eq!(
         read("\ninterval = 3\n").unwrap_err(),
         "r.toml:2: unknown key `interval`: a rules file holds [[rule]] entries only"

@@ -68,7 +68,7 @@ pub struct Scaling {
     pub exponent: f64,
 }
 
-pub struct Plan<'a> {
+pub struct Trial<'a> {
     pub model: &'a Model,
     pub backends: &'a [Backend],
     pub runtime: Option<&'a Runtime>,
@@ -81,7 +81,7 @@ pub struct Plan<'a> {
 
 pub const PAPER: &str = "paper, dense, ort";
 
-impl Plan<'_> {
+impl Trial<'_> {
     /// How often `begin` is called for these numbers of jobs.
     pub fn measurements(&self, numbers: &[u32]) -> u64 {
         let few = numbers.iter().filter(|&&n| n as usize <= MOST_PAPER_ROWS);

@@ -13,7 +13,7 @@ use crate::policy::network::{Device, Model, Native, Precision};
 use crate::report::table::Table;
 use anyhow::{bail, Result};
 use clap::{Args, ValueEnum};
-use measure::{Agreement, Backend, Plan, Row, Runtime, Scaling, PAPER};
+use measure::{Agreement, Backend, Row, Runtime, Scaling, Trial, PAPER};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -113,7 +113,7 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         Backend::NativeBf16,
     ];
     let bar = progress::measurements(args.n.len() as u64);
-    let plan = Plan {
+    let plan = Trial {
         model: &model,
         backends: if args.backend.is_empty() {
             &all

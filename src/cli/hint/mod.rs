@@ -12,6 +12,7 @@ use super::out;
 use super::time::parse_time;
 use crate::hint::client::ClientError;
 use crate::hint::{default_socket, duration, Hint, HintClient, Limits};
+use crate::proc;
 use clap::Args;
 use serde_json::json;
 use std::ffi::OsString;
@@ -354,15 +355,7 @@ fn chosen(args: &HintArgs, pid: i32) -> Result<Vec<i32>, Failure> {
 }
 
 fn threads(pid: i32) -> Result<Vec<i32>, Failure> {
-    let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
-        return bad(format!("no task has id {pid}"));
-    };
-    let mut tids: Vec<i32> = entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .collect();
-    tids.sort_unstable();
-    Ok(tids)
+    proc::thread_ids(pid).or_else(|_| bad(format!("no task has id {pid}")))
 }
 
 fn show(args: &HintArgs, client: &HintClient, pid: i32) -> Result<(), Failure> {
@@ -372,8 +365,7 @@ fn show(args: &HintArgs, client: &HintClient, pid: i32) -> Result<(), Failure> {
             Err(e) if args.threads && gone(&e) => continue,
             other => other?,
         };
-        let comm = std::fs::read_to_string(format!("/proc/{tid}/comm")).unwrap_or_default();
-        tasks.push((tid, comm.trim_end().to_owned(), hint));
+        tasks.push((tid, proc::printable_comm(tid), hint));
     }
     if args.json {
         let tasks: Vec<_> = tasks

@@ -11,6 +11,7 @@ use serde_json::json;
 use super::{bad, chosen, print, Failure, HintArgs};
 use crate::cli::out;
 use crate::hint::duration::Pretty;
+use crate::proc;
 use crate::record::rhythm::{propose, NoRhythm, Proposal};
 use crate::record::{now_ns, Record, Recorder};
 
@@ -40,7 +41,7 @@ pub fn run(args: &HintArgs, pid: i32) -> Result<(), Failure> {
         .iter()
         .map(|&tid| Watched {
             tid,
-            comm: comm(tid),
+            comm: proc::printable_comm(tid),
             found: propose(records.get(&tid).map_or(&[], Vec::as_slice)),
         })
         .collect();
@@ -92,15 +93,6 @@ fn watch(tids: &[i32], asked: u64) -> anyhow::Result<(BTreeMap<i32, Vec<Record>>
     let (rest, end, _) = recorder.finish()?;
     keep(rest);
     Ok((records, end - start))
-}
-
-fn comm(tid: i32) -> String {
-    let comm = std::fs::read_to_string(format!("/proc/{tid}/comm")).unwrap_or_default();
-    let comm = comm.trim_end();
-    // Any program chooses its name.
-    comm.chars()
-        .map(|c| if c.is_control() { '?' } else { c })
-        .collect()
 }
 
 /// What declares it.

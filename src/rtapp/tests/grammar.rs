@@ -152,14 +152,17 @@ fn a_thread_says_where_and_how_it_runs() {
     let setting = &thread.setting;
     assert_eq!((thread.instances, thread.delay_us), (2, 7));
     assert_eq!(setting.cpus.as_ref().unwrap().value, [0, 2]);
-    assert_eq!(setting.policy.as_ref().unwrap().value, Policy::Deadline);
+    assert_eq!(
+        setting.policy.as_ref().unwrap().value,
+        LinuxPolicy::Deadline
+    );
     assert_eq!(setting.deadline.runtime_us, Some(5));
     assert_eq!(setting.deadline.period_us, Some(20));
     assert_eq!(setting.deadline.deadline_us, None);
     assert_eq!(setting.priority.as_ref().unwrap().value, -3);
     assert_eq!(setting.taskgroup.as_ref().unwrap().value, "/a/b");
     let other = &workload.threads[1].setting;
-    assert_eq!(other.policy.as_ref().unwrap().value, Policy::Fifo);
+    assert_eq!(other.policy.as_ref().unwrap().value, LinuxPolicy::Fifo);
     let global = &workload.global;
     assert_eq!(global.duration_s, Some(3));
     assert_eq!(global.calibration, Calibration::NsPerLoop(12));

@@ -3,7 +3,6 @@
 # figures tell what happened.
 #: again icount
 . "$(dirname "$0")/lib.sh"
-BOUND_MS=4000
 
 write_rivals
 # Many short jobs of the same tasks: thousands of records a second.

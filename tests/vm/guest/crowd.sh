@@ -2,7 +2,6 @@
 # A crowd waits: nice-19 hogs beside declared tasks that claim every CPU. Each of
 # them runs within the bound, and so does a newcomer.
 . "$(dirname "$0")/lib.sh"
-BOUND_MS=4000
 HOGS=100
 
 start_scheduler --stats 1

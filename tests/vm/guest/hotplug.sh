@@ -2,7 +2,6 @@
 # CPUs come and go: the scheduler stays loaded, nobody who waited for a CPU that went is lost,
 # and what was declared stays in force.
 . "$(dirname "$0")/lib.sh"
-BOUND_MS=4000
 last=$(($(nproc) - 1))
 switch=/sys/devices/system/cpu/cpu$last/online
 [[ -w $switch ]] || skip "CPU $last cannot be taken offline"

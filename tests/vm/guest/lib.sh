@@ -7,6 +7,8 @@ set -euo pipefail
 
 SCX=/sys/kernel/sched_ext
 SCHEDULER_LOG=/tmp/scheduler.log
+# docs/scheduler.md, "The bound": TN_STARVE_BOUND of bpf/intf.h, by tests/docs.rs.
+BOUND_MS=4000
 COMPLAINED=3 # status of a test whose kernel did: no host is an excuse for that
 LATE=4       # of one in which nothing but a wait was too long, by the guest's clock
 scheduler_pid='' too_late=0

@@ -2,7 +2,6 @@
 # A task may use two CPUs of four, and declared tasks want more than there is of both;
 # the others serve the queue it waits in all the time. It must not wait for ever.
 . "$(dirname "$0")/lib.sh"
-BOUND_MS=4000
 (($(nproc) >= 4)) || skip "four CPUs are needed"
 
 start_scheduler --stats 1

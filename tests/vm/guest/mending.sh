@@ -2,7 +2,6 @@
 # Tasks are queued for wrong cache domains and counted wrong, on purpose: the patrol finds both,
 # mends and counts them, and nobody waits beyond the bound.
 . "$(dirname "$0")/lib.sh"
-BOUND_MS=4000
 (($(nproc) >= 4)) || skip "four CPUs are needed"
 
 start_scheduler --stats 1 --misplace 200 --miscount 200

@@ -4,7 +4,6 @@
 # it, in every tier, beside hogs that keep all CPUs busy.
 #: again icount
 . "$(dirname "$0")/lib.sh"
-BOUND_MS=4000
 (($(nproc) >= 4)) || skip "four CPUs are needed"
 
 # CPUs that share a last-level cache with CPU 0, and those that do not.

@@ -3,7 +3,6 @@
 # hogs beside them still run within the documented bound.
 #: again icount
 . "$(dirname "$0")/lib.sh"
-BOUND_MS=4000
 
 start_scheduler --stats 1
 spin='while :; do :; done'

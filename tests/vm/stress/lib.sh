@@ -18,8 +18,7 @@ LAST_CPU=$((CPUS - 1))
 # What a case may ask of itself before `begin`, where its load justifies it.
 # Share of the jobs of declared tasks that must be on time, by their own clock.
 COMPLIANCE_FLOOR=0.9
-# docs/scheduler.md, "The bound".
-WAIT_BOUND_MS=4000
+WAIT_BOUND_MS=$BOUND_MS
 # More options of the scheduler.
 OPTIONS=()
 # How often the scheduler may be loaded: once, unless the case reloads it.
@@ -35,11 +34,11 @@ LEAST_RUNS=0.9
 RSS_GROWTH_KB=16384
 MAPS_GROWTH=1.5
 
-# The bound for so many tasks waiting per CPU: 3 ticks each, 4 s at least.
+# The bound for so many tasks waiting per CPU: 3 ticks each, and BOUND_MS at least.
 wait_bound_ms() {
     local hz
     hz=$(sed -n 's/^CONFIG_HZ=//p' "/boot/config-$(uname -r)")
-    awk -v n="$1" -v hz="$hz" 'BEGIN { b = 3 * n * 1000 / hz; print (b > 4000 ? b : 4000) }'
+    awk -v n="$1" -v hz="$hz" -v least="$BOUND_MS" 'BEGIN { b = 3 * n * 1000 / hz; print (b > least ? b : least) }'
 }
 
 # Whether Linux keeps some of each CPU for sched_ext when real-time tasks do not let go.

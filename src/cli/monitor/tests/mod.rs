@@ -1,19 +1,15 @@
-use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
-use std::os::unix::net::UnixListener;
-use std::path::Path;
+mod busy;
+mod source;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use serde_json::{json, Value};
 
 use super::app::{App, Sort, Step};
 use super::history::spark;
-use super::source::{Look, Source};
+use super::source::Look;
 use super::text::{bar, clean, count, duration, lasted, on_time, percent, rate};
 use super::verdict::{verdict, Mood};
 use super::view::share;
-use crate::agent::agent_stats::{AgentMetrics, CpuMetrics, EndangeredMetrics, Flags, Spread};
-use crate::agent::stats::{ClassMetrics, Metrics, OffenderMetrics};
+use busy::busy;
 
 /// The sizes that the screen is made for.
 const SIZES: [(u16, u16); 3] = [(70, 20), (100, 30), (200, 60)];
@@ -35,135 +31,6 @@ fn screen(look: &Look, width: u16, height: u16) -> String {
 fn assert_shows(screen: &str, words: &[&str]) {
     for word in words {
         assert!(screen.contains(word), "no '{word}' in\n{screen}");
-    }
-}
-
-/// What a scheduler would serve: of its own type, so that no figure is shown here that
-/// is never sent.
-fn busy() -> Look {
-    let spread = |p50, p99, counts: &[u64]| Spread {
-        p50,
-        p99,
-        counts: counts.to_vec(),
-    };
-    let class = |met, missed, response_us, wait_max_us| ClassMetrics {
-        met,
-        missed,
-        response_us,
-        wait_us: 310.0,
-        wait_max_us,
-        runs: 100,
-        ..Default::default()
-    };
-    let runs = |pid, comm: &str, tier: &str, busy| CpuMetrics {
-        pid,
-        comm: comm.into(),
-        tier: tier.into(),
-        busy,
-    };
-    let danger = |slack_us, remaining_us, criticality, kept| EndangeredMetrics {
-        slack_us,
-        remaining_us,
-        deadline_us: slack_us + remaining_us,
-        criticality,
-        kept,
-    };
-    let offender = |missed, met, lateness_max_us| OffenderMetrics {
-        missed,
-        met,
-        lateness_max_us,
-        class: "declared".into(),
-    };
-    let ages = [0, 0, 0, 0, 0, 0, 0, 0, 0, 300, 0, 0, 150, 2, 0, 0];
-    let classes = |times: u64| -> BTreeMap<String, ClassMetrics> {
-        [
-            ("late".into(), class(0, 0, 0.0, 1_500_000.0)),
-            (
-                "declared".into(),
-                class(150 * times, 50 * times, 12_000.0, 20_000.0),
-            ),
-            ("background".into(), class(0, 0, 0.0, 2_000.0)),
-            ("inferred".into(), class(80 * times, 0, 900.0, 31_000.0)),
-        ]
-        .into()
-    };
-    let recent = Metrics {
-        interval_s: 2.0,
-        agent: AgentMetrics {
-            policy: "temponet".into(),
-            level: "agent".into(),
-            backend: "ort".into(),
-            provider: "CPU".into(),
-            model: "temponet-6d1f".into(),
-            decisions: 824,
-            decisions_per_s: 412.0,
-            inferences: 200,
-            told: 2000,
-            tasks: 12,
-            given_up: 3,
-            cpu_share: 0.031,
-            budget: 0.05,
-            inference_us: spread(180, 950, &[1]),
-            latency_us: spread(240, 1300, &[1]),
-            decision_age_us: spread(700, 4200, &ages),
-            resyncs: 1,
-            stale: 7,
-            transitions: [
-                ("q-table".into(), 2),
-                ("agent".into(), 1),
-                ("edf".into(), 0),
-            ]
-            .into(),
-            shield: Flags {
-                feasible: 0,
-                overload: 1,
-                burst: 0,
-            },
-            ..Default::default()
-        },
-        decision: 600,
-        q_table: 200,
-        queue: 100,
-        idle: 100,
-        preemptions: 12,
-        classes: classes(1),
-        cpus: [
-            (1, runs(0, "swapper/1", "idle", 0.25)),
-            (0, runs(4711, "camera", "declared", 0.97)),
-            (2, runs(812, "cc1plus", "background", 1.0)),
-            (3, runs(99, "planner", "late", 0.5)),
-        ]
-        .into(),
-        endangered: [
-            ("calm[9]".into(), danger(30_000.0, 1000.0, 0, 1)),
-            ("doomed[8]".into(), danger(-1500.0, 2000.0, 3, 1)),
-            ("planner[99]".into(), danger(-9000.0, 7000.0, 0, 0)),
-        ]
-        .into(),
-        offenders: [
-            ("planner[99]".into(), offender(4100, 12, 250_000.0)),
-            ("camera[4711]".into(), offender(3, 29_997, 800_000.0)),
-        ]
-        .into(),
-        ..Default::default()
-    };
-    let total = Metrics {
-        interval_s: 3900.0,
-        preemptions: 44_000,
-        decision: 1_200_000,
-        q_table: 9_000,
-        queue: 810_000,
-        idle: 4_100_000,
-        classes: classes(1950),
-        agent: AgentMetrics {
-            transitions: [("q-table".into(), 9)].into(),
-            ..Default::default()
-        },
-        ..Default::default()
-    };
-    Look {
-        recent,
-        total: Some(total),
     }
 }
 
@@ -473,70 +340,6 @@ fn hostile_names_and_numbers_move_no_cursor() {
     }
     let screen = screen(&look, 200, 60);
     assert_shows(&screen, &["evil?[2J?model", "xxx"]);
-}
-
-/// A scheduler that answers each request with the next of these.
-fn scheduler(path: &Path, answers: Vec<(i32, Value)>) -> std::thread::JoinHandle<Vec<String>> {
-    let listener = UnixListener::bind(path).unwrap();
-    std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        let mut requests = BufReader::new(stream.try_clone().unwrap()).lines();
-        let mut asked = Vec::new();
-        for (errno, figures) in answers {
-            asked.push(requests.next().unwrap().unwrap());
-            let answer = json!({ "errno": errno, "args": { "resp": figures } });
-            writeln!(stream, "{answer}").unwrap();
-        }
-        asked
-    })
-}
-
-#[test]
-fn recent_figures_and_totals_come_over_the_socket() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("stats");
-    let figures = serde_json::to_value(busy().recent).unwrap();
-    let asked = scheduler(
-        &path,
-        vec![
-            (0, figures.clone()),
-            (
-                0,
-                json!({ "interval_s": 77.0, "news": { "of": "tomorrow" } }),
-            ),
-            (0, figures.clone()),
-            // One of an older version.
-            (libc::EINVAL, json!("unknown stat target")),
-            (0, figures),
-            (0, json!({})),
-        ],
-    );
-    let mut source = Source::new(&path);
-    let total = |source: &mut Source| source.look().unwrap().total.map(|t| t.interval_s);
-    assert_eq!(total(&mut source), Some(77.0));
-    assert_eq!(total(&mut source), None);
-    assert_eq!(total(&mut source), Some(0.0), "the connection was kept");
-    let asked = asked.join().unwrap();
-    assert!(!asked[0].contains("target") && asked[1].contains("since_load"));
-}
-
-#[test]
-fn what_cannot_be_read_is_said_to_be() {
-    for wrong in [
-        json!([1, 2]),
-        json!(null),
-        json!({ "agent": { "inference_us": "fast\u{1b}[2J" } }),
-    ] {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("stats");
-        let answering = scheduler(&path, vec![(0, wrong)]);
-        let mut app = App::default();
-        app.take(Source::new(&path).look());
-        answering.join().unwrap();
-        let lines = drawn(&app, 120, 40);
-        assert!(!lines.concat().contains(|c: char| c.is_control()));
-        assert_shows(&lines.join("\n"), &["cannot read", "own version"]);
-    }
 }
 
 #[test]
