@@ -10,11 +10,11 @@ use log::{info, warn};
 use super::accel::{find_onnxruntime, OrtSearch};
 use super::board::{Board, Cell};
 use super::gauges::Identity;
-use super::mirror::{MOST_TASKS, STATED_PERMILLE};
+use super::mirror::MOST_TASKS;
 use crate::policy::network::{Device, DistilledTable, Model, NetworkScorer, Precision};
 use crate::policy::{
-    Context, CpuId, CpuMask, Decider, Decision, Job, MappingConfig, MappingKind, OverloadRule,
-    PolicyConfig, Scorer, ShieldConfig, ShieldMode, Situation, Token, Tokenizer, Upcoming,
+    linux, Context, CpuId, CpuMask, Decider, Decision, Job, MappingConfig, MappingKind,
+    PolicyConfig, Scorer, ShieldMode, Situation, Token, Tokenizer, Upcoming,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,9 +59,6 @@ impl Scorer for Timed {
     }
 }
 
-/// Interrupts, the agent and turns by the starvation bound need the rest.
-const KEPT_PERMILLE: u32 = 960;
-
 /// Inferences that get a thread warm.
 const REHEARSED: usize = 8;
 
@@ -89,13 +86,7 @@ impl Brain {
                 ..MappingConfig::default()
             },
             shield: config.shield,
-            shield_config: ShieldConfig {
-                // Linux has no abort: a late job goes on.
-                overload: OverloadRule::Keep,
-                stated_permille: STATED_PERMILLE,
-                kept_permille: KEPT_PERMILLE,
-                ..ShieldConfig::default()
-            },
+            shield_config: linux::shield_config(),
             ..PolicyConfig::default()
         });
         let mut brain = Brain {

@@ -4,17 +4,11 @@
 use std::collections::HashMap;
 
 use super::ring_record::RingRecord;
+use crate::policy::linux::{hold_ns, Margins};
 use crate::policy::{make_way, CpuMask, Job, Situation, Upcoming, MAX_CPUS};
 
 /// More declared tasks than this are left to the BPF half alone.
 pub const MOST_TASKS: usize = 4096;
-/// Work is stated with a margin: interrupts, kernel threads and the agent itself use
-/// the CPUs too, tasks without deadlines have their turns by the starvation bound,
-/// and what a job takes is an estimate. With 8 % for the releases to come, as for the
-/// pending jobs, 1 % of the deadlines at a load of 0.91 were lost that EDF met: the
-/// network had spent slack that a turn of 4 ms then needed.
-pub const STATED_PERMILLE: u32 = 1250;
-const PENDING_PERMILLE: u32 = 1080;
 /// A task that released nothing for so many periods has stopped asking.
 const SILENT_PERIODS: i64 = 3;
 
@@ -325,22 +319,6 @@ impl Mirror {
     }
 }
 
-/// How long a decision stands: on one CPU to the next release, which calls for a
-/// new one anyway; on several to the next decision.
-fn hold_ns(event_ns: Option<i64>, cpus: usize, interval_ns: i64) -> i64 {
-    const TICK: i64 = 1_000_000;
-    const LONGEST: i64 = 100_000_000;
-    let event = event_ns.unwrap_or(LONGEST).clamp(1, LONGEST);
-    match cpus {
-        0 | 1 => event,
-        _ => event.min(interval_ns.max(TICK)),
-    }
-}
-
-fn stated(work_ns: i64, permille: u32) -> i64 {
-    work_ns / 1000 * i64::from(permille)
-}
-
 impl Tracked {
     fn new(record: &RingRecord, at_ns: i64) -> Tracked {
         Tracked {
@@ -396,7 +374,7 @@ impl Tracked {
         let record = &self.record;
         record.runnable.then(|| Job {
             deadline_ns: record.deadline_ns,
-            remaining_ns: stated(self.remaining_ns(now_ns), PENDING_PERMILLE),
+            remaining_ns: Margins::LINUX.pending(self.remaining_ns(now_ns)),
             spread_ns: record.spread_ns,
             criticality: record.criticality,
             last_cpu: Some(record.cpu),
@@ -409,7 +387,7 @@ impl Tracked {
         Upcoming {
             release_ns: record.release_ns + record.period_ns,
             deadline_ns: record.relative_deadline_ns,
-            runtime_ns: stated(record.cost_ns, STATED_PERMILLE),
+            runtime_ns: Margins::LINUX.upcoming(record.cost_ns),
             period_ns: record.period_ns,
             spread_ns: record.spread_ns,
             criticality: record.criticality,

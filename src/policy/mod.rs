@@ -15,6 +15,7 @@
 //! buffers it needs and reuses them.
 
 pub mod diagnostics;
+pub mod linux;
 pub mod mapping;
 pub mod network;
 pub mod shield;

@@ -212,10 +212,12 @@ fn task(life: &Life, thread: &Thread, name: String, horizon: Ns) -> (Task, Optio
         .collect();
     let timer = timer_offset(&life.jobs, &jobs, horizon);
     let going = life.end == End::Going;
-    match rhythm(&jobs, horizon).filter(|_| going) {
-        Some(task) => (Task { name, ..task }, timer),
-        None => (Task::traced(name, jobs, horizon), timer),
-    }
+    let task = match rhythm(&jobs, horizon).filter(|_| going) {
+        Some(task) => Task { name, ..task },
+        None => Task::traced(name, jobs, horizon),
+    };
+    let nice = thread.nice();
+    (Task { nice, ..task }, timer)
 }
 
 fn timer_offset(idle: &[IdleJob], jobs: &[TraceJob], horizon: Ns) -> Option<i64> {

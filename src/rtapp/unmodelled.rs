@@ -97,15 +97,24 @@ impl Remarks<'_> {
                 self.note(policy.at, what);
             }
         }
+        let changes = self.phase.is_some();
         let mut ignored = |at: Option<Place>, what: &str| {
             if let Some(at) = at {
                 self.note(at, what);
             }
         };
         let priority = setting.priority.as_ref().filter(|p| p.value != 0);
+        let is_nice = setting
+            .policy
+            .as_ref()
+            .is_none_or(|policy| !policy.value.is_above_sched_ext());
         ignored(
             priority.map(|p| p.at),
-            "no policy here looks at priorities or nice levels",
+            match (changes, is_nice) {
+                (true, _) => "a priority that changes on the way is not modelled",
+                (false, true) => "eevdf is the only policy here that looks at nice levels",
+                (false, false) => "no policy here looks at priorities",
+            },
         );
         ignored(
             setting.taskgroup.as_ref().map(|group| group.at),

@@ -167,6 +167,14 @@ impl Thread {
             .relative_us(policy_of(own).or(outer))
             .or_else(|| self.setting.deadline.relative_us(outer))
     }
+
+    /// What it starts with: the priority of a thread in one of the kernel's fair classes.
+    pub fn nice(&self) -> i8 {
+        let policy = self.setting.policy.as_ref();
+        let is_fair = policy.is_none_or(|policy| !policy.value.is_above_sched_ext());
+        let priority = self.setting.priority.as_ref().filter(|_| is_fair);
+        priority.map_or(0, |priority| priority.value.clamp(-20, 19) as i8)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -151,6 +151,9 @@ fn wrong_with(task: &Task) -> Option<&'static str> {
     if times.iter().any(|&t| t > LONGEST) || task.offset_ns > LONGEST {
         return Some("a time is longer than 36 years");
     }
+    if !(-20..=19).contains(&task.nice) {
+        return Some("nice must be within -20 and 19");
+    }
     match &task.arrival {
         Arrival::Bursty { burst, spacing_ns } => {
             if *burst == 0 {

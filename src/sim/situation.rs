@@ -4,14 +4,11 @@
 
 use super::engine::{TaskId, View};
 use super::task::{Arrival, Semantics, TaskSet};
-use super::time::{Ns, MS};
-use crate::policy::{make_way, CpuId, CpuMask, Job, Situation, Upcoming};
+use super::time::Ns;
+use crate::policy::{linux, make_way, CpuId, CpuMask, Job, Situation, Upcoming};
 
-/// On several cores a decision stands for this long at most: whoever has less
-/// slack must run, as with the tick of least laxity first.
-pub const TICK: Ns = MS;
-/// And on one core, where nothing happens.
-const LONGEST: Ns = 100 * MS;
+/// On several cores decisions come at least this often.
+pub const TICK: Ns = linux::TICK_NS as Ns;
 
 const NO_SLOT: u32 = u32::MAX;
 
@@ -136,13 +133,13 @@ impl Situations {
     }
 }
 
-/// How long a decision made now may stand: on one core to the next known event, on
-/// several a tick. A shorter one on one core would ask more often and, where times
-/// are hidden, give up jobs that have just outlived their estimate.
+/// How long a decision made now may stand: by the rule for Linux, and as long as this
+/// machine takes to carry out another one.
 pub fn hold(view: &View) -> Ns {
-    let event = view.next_boundary.saturating_sub(view.now).max(1);
-    let longest = if view.cores == 1 { LONGEST } else { TICK };
-    event.min(longest).max(view.options.quantum_ns) + view.options.decision_latency_ns
+    let event = view.next_boundary.saturating_sub(view.now);
+    let event = i64::try_from(event).ok();
+    let hold = linux::hold_ns(event, view.cores, linux::TICK_NS) as Ns;
+    hold.max(view.options.quantum_ns) + view.options.decision_latency_ns
 }
 
 #[cfg(test)]
@@ -150,7 +147,7 @@ mod tests {
     use super::*;
     use crate::sim::engine::{Knowledge, Options, Plan, Record, Sim};
     use crate::sim::task::{Semantics, Task};
-    use crate::sim::time::US;
+    use crate::sim::time::{MS, US};
 
     fn set_of(tasks: Vec<Task>) -> TaskSet {
         TaskSet {

@@ -73,6 +73,10 @@ pub enum Execution {
     HeavyTail { low: f64, alpha: f64, cap: f64 },
 }
 
+fn is_zero(nice: &i8) -> bool {
+    *nice == 0
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Task {
@@ -88,6 +92,9 @@ pub struct Task {
     /// 0: ordinary. 1 and more: mission-critical, counted by PITMD.
     #[serde(default)]
     pub criticality: u8,
+    /// Nice level; only `eevdf` looks at it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub nice: i8,
     #[serde(default)]
     pub arrival: Arrival,
     #[serde(default)]
@@ -104,6 +111,7 @@ impl Task {
             deadline_ns: period_ns,
             offset_ns: 0,
             criticality: 0,
+            nice: 0,
             arrival: Arrival::Periodic,
             execution: Execution::Wcet,
         }
@@ -130,6 +138,7 @@ impl Task {
             deadline_ns: jobs.iter().map(relative).min().unwrap_or(horizon),
             offset_ns: 0,
             criticality: 0,
+            nice: 0,
             arrival: Arrival::Trace(jobs),
             execution: Execution::Wcet,
         }

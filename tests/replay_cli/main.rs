@@ -57,6 +57,23 @@ fn edf_meets_every_deadline_of_a_feasible_workload_and_the_table_says_so() {
 }
 
 #[test]
+fn the_kernels_own_scheduler_is_shown_unless_told_otherwise() {
+    let report = json(&[ONE_CPU]);
+    let names: Vec<&str> = (report["schedulers"].as_array().unwrap().iter())
+        .map(|scheduler| scheduler["scheduler"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["eevdf", "edf", "plain-edf", "rm", "fcfs", "mh"]);
+    let table = text(&scx("sim", &["-k", "1", "--horizon", "200ms"]).stdout);
+    assert_eq!(
+        table
+            .lines()
+            .filter(|line| line.starts_with("eevdf "))
+            .count(),
+        2
+    );
+}
+
+#[test]
 fn all_policies_meet_the_same_jobs_in_the_order_given() {
     let report = json(&[OVERLOAD, "-p", "rm,edf,mh", "--critical", "motor"]);
     let schedulers = report["schedulers"].as_array().unwrap();

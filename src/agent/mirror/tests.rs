@@ -161,7 +161,7 @@ fn a_situation_is_projected_to_the_moment_it_will_meet() {
     let told = mirror.situation(3 * MS, MS, CpuMask::first(1));
     assert_eq!((told.jobs.len(), told.upcoming.len()), (1, 2));
     // It has run from 1 to 3 ms.
-    assert_eq!(told.jobs[0].remaining_ns, stated(8 * MS, PENDING_PERMILLE));
+    assert_eq!(told.jobs[0].remaining_ns, Margins::LINUX.pending(8 * MS));
     assert_eq!(told.upcoming[0].pending, Some(0));
     assert_eq!(told.upcoming[1].release_ns, 40 * MS + 500_000);
     // To the next release.

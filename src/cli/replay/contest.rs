@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::cli::sim::{chosen, distinct};
 use crate::policy::network::{Model, Native, Precision};
 use crate::policy::ShieldMode;
-use crate::rtapp::live::{own_means, FIFO_BY_RATE};
+use crate::rtapp::live::{own_means, FIFO_BY_RATE, KERNELS_OWN};
 use crate::rtapp::outcome::{Means, Needs};
 use crate::sim::compare::Contestant;
 use crate::sim::policies::{Decided, Policy};
@@ -72,6 +72,7 @@ impl Contest {
 pub fn means(name: &str) -> Means {
     match name {
         "edf" | "plain-edf" | TEMPONET => own_means(name),
+        "eevdf" => Means::new(Needs::Kernel, KERNELS_OWN),
         "rm" | "dm" => Means::new(Needs::Kernel, FIFO_BY_RATE),
         "fcfs" => Means::new(Needs::Kernel, "SCHED_FIFO with one priority for all"),
         _ => Means::new(Needs::Nowhere, "simulated"),

@@ -73,7 +73,7 @@ pub struct ReplayArgs {
     pub record: Option<Ns>,
     /// Simulated policies, separated by commas, as `sim --list` names them; edf is
     /// what this scheduler's edf does, as with --against, and plain-edf the textbook's
-    /// (default: edf, plain-edf, rm, fcfs and mh; beside a live run: none).
+    /// (default: eevdf, edf, plain-edf, rm, fcfs and mh; beside a live run: none).
     #[arg(short, long, value_delimiter = ',', value_name = "P,P,…")]
     pub policy: Vec<String>,
     /// Another model than the shipped one for the policy temponet, the network under
@@ -157,7 +157,7 @@ fn parse_percent(text: &str) -> Result<f64, String> {
 }
 
 /// Simulated when nobody says what.
-const USUAL: [&str; 5] = ["edf", "plain-edf", "rm", "fcfs", "mh"];
+const USUAL: [&str; 6] = ["eevdf", "edf", "plain-edf", "rm", "fcfs", "mh"];
 /// The same for live runs.
 const USUAL_LIVE: [&str; 2] = ["eevdf", "edf"];
 

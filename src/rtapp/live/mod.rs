@@ -15,7 +15,7 @@ use anyhow::{bail, ensure, Context, Result};
 
 pub use self::collected::{Collected, Machine, Run};
 pub use self::guard::Scratch;
-pub use self::schedulers::{installed, own_means, Entrant, FIFO_BY_RATE};
+pub use self::schedulers::{installed, own_means, Entrant, FIFO_BY_RATE, KERNELS_OWN};
 
 use self::declare::Declared;
 use self::guard::{Launch, Program};

@@ -69,7 +69,7 @@ impl Entrant {
     pub fn means(&self) -> Means {
         let kernel = |how: &str| Means::new(Needs::Kernel, how);
         match &self.kind {
-            Kind::AsWritten | Kind::Eevdf => kernel("the kernel's own scheduler"),
+            Kind::AsWritten | Kind::Eevdf => kernel(KERNELS_OWN),
             Kind::FifoRm => kernel(FIFO_BY_RATE),
             Kind::Deadline => kernel("SCHED_DEADLINE"),
             Kind::Own { policy, hints } => Means {
@@ -132,6 +132,8 @@ impl Entrant {
     }
 }
 
+/// What everybody has.
+pub const KERNELS_OWN: &str = "the kernel's own scheduler";
 /// What the kernel has for rate-monotonic order.
 pub const FIFO_BY_RATE: &str = "SCHED_FIFO with the higher priority for the shorter period";
 

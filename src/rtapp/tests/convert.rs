@@ -37,6 +37,21 @@ fn a_steady_thread_becomes_a_periodic_task() {
 }
 
 #[test]
+fn a_fair_thread_keeps_its_nice_level_and_a_real_time_priority_is_none() {
+    let nice = |class: &str| {
+        only(&format!(
+            r#""t": {{"policy": "{class}", "priority": 7, "run": 2000, "sleep": 8000}}"#
+        ))
+        .nice
+    };
+    assert_eq!(nice("SCHED_OTHER"), 7);
+    assert_eq!(nice("SCHED_FIFO"), 0);
+    let said = converted(r#""t": {"priority": -5, "run": 2000, "sleep": 8000}"#);
+    let note = said.notes.iter().map(|note| note.to_string());
+    assert_eq!(note.filter(|note| note.contains("eevdf")).count(), 1);
+}
+
+#[test]
 fn phases_become_recorded_jobs() {
     let task = only(
         r#""t": {"phases": {

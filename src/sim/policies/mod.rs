@@ -8,6 +8,7 @@ mod dp_wrap;
 mod edf;
 mod edf_drop;
 mod edzl;
+mod eevdf;
 mod fcfs;
 mod llf;
 mod moore_hodgson;
@@ -26,6 +27,7 @@ pub use dp_wrap::DpWrap;
 pub use edf::Edf;
 pub use edf_drop::EdfDrop;
 pub use edzl::Edzl;
+pub use eevdf::Eevdf;
 pub use fcfs::Fcfs;
 pub use llf::Llf;
 pub use moore_hodgson::{MooreHodgson, Order};
@@ -175,6 +177,13 @@ pub const POLICIES: &[Entry] = &[
         true,
         true,
         Edf
+    ),
+    entry!(
+        "eevdf",
+        "Linux's own scheduler (6.12): shares by nice level, no deadlines",
+        true,
+        true,
+        Eevdf::default()
     ),
     entry!(
         "llf",
