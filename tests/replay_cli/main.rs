@@ -201,14 +201,14 @@ fn the_page_is_one_file_that_asks_for_nothing() {
     }
     let data = page.split("type=\"application/json\">").nth(1).unwrap();
     let data: Value = serde_json::from_str(data.split("</script>").next().unwrap()).unwrap();
-    assert_eq!(data["runs"].as_array().unwrap().len(), 5);
+    assert_eq!(data["runs"].as_array().unwrap().len(), 6);
     assert_eq!(data["tasks"]["rows"][0][0], "motor !");
     let stretch = &data["stretch"];
     assert!(stretch["why"]
         .as_str()
         .unwrap()
         .starts_with("Most deadlines were missed here"));
-    assert_eq!(stretch["runs"].as_array().unwrap().len(), 5);
+    assert_eq!(stretch["runs"].as_array().unwrap().len(), 6);
     assert!(!stretch["runs"][0]["segments"]
         .as_array()
         .unwrap()
