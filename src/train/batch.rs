@@ -1,6 +1,5 @@
 //! Contexts side by side: the distinct tokens of each with their counts.
 
-use crate::policy::network::Shape;
 use crate::policy::TokenSet;
 
 /// A multiset of tokens, as the network sees a situation.
@@ -29,25 +28,6 @@ impl Tokens {
     pub fn is_empty(&self) -> bool {
         self.indices.is_empty()
     }
-}
-
-/// Rows of the embeddings that make up a token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Parts {
-    /// The level of load.
-    Idle(usize),
-    /// Slack, work, class, doubt.
-    Job([usize; 4]),
-}
-
-pub fn parts(shape: &Shape, index: u32) -> Parts {
-    let index = index as usize;
-    let Some(place) = index.checked_sub(shape.loads) else {
-        return Parts::Idle(index);
-    };
-    let (rest, doubt) = (place / shape.doubts, place % shape.doubts);
-    let (row, class) = (rest / shape.classes, rest % shape.classes);
-    Parts::Job([row / shape.work, row % shape.work, class, doubt])
 }
 
 /// Several contexts as one block of rows.
@@ -83,30 +63,5 @@ impl Batch {
 
     pub fn contexts(&self) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
         self.starts.windows(2).map(|ends| ends[0]..ends[1])
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::policy::network::Model;
-    use crate::policy::Token;
-
-    #[test]
-    fn parts_are_those_of_the_tokenizer() {
-        let tokenizer = Model::default_tokenizer().with_loads(5);
-        let shape = Shape::new(&tokenizer, 8, 1, 1, 8).unwrap();
-        for index in 0..tokenizer.vocabulary() {
-            let expected = match tokenizer.token_at(index) {
-                Token::Idle { load } => Parts::Idle(load.into()),
-                Token::Job {
-                    slack,
-                    work,
-                    class,
-                    doubt,
-                } => Parts::Job([slack.into(), work.into(), class.into(), doubt.into()]),
-            };
-            assert_eq!(parts(&shape, index as u32), expected);
-        }
     }
 }

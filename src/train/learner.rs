@@ -4,6 +4,7 @@ use super::adam::Adam;
 use super::batch::{Batch, Tokens};
 use super::net::{Net, Tape};
 use crate::policy::network::{Shape, Weights};
+use crate::policy::Tokenizer;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -67,10 +68,10 @@ pub struct Learner {
 }
 
 impl Learner {
-    pub fn new(shape: Shape, seed: u64, config: OptimiserConfig) -> Learner {
+    pub fn new(shape: Shape, tokenizer: &Tokenizer, seed: u64, config: OptimiserConfig) -> Learner {
         let weights = Weights::seeded(shape, seed);
         Learner {
-            net: Net::new(shape),
+            net: Net::new(shape, tokenizer),
             adam: Adam::new(weights.values().len()),
             slow: weights.clone(),
             weights,
@@ -167,7 +168,7 @@ mod tests {
             follow: 0.1,
             ..OptimiserConfig::default()
         };
-        let mut learner = Learner::new(small(), 1, config);
+        let mut learner = Learner::new(small(), &Model::default_tokenizer(), 1, config);
         let contexts = contexts();
         let tokens: Vec<&Tokens> = contexts.iter().collect();
         // Slot 1 is worth its count, slot 2 is worth nothing.

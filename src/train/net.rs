@@ -3,9 +3,10 @@
 //! Linear maps go over all rows of the batch at once, attention context by
 //! context. What a pass leaves behind for its way back is the [`Tape`].
 
-use super::batch::{parts, Batch, Parts};
+use super::batch::Batch;
 use super::matrix::{add_left_transposed, add_product, add_right_transposed};
 use crate::policy::network::{Shape, Tensor, Weights, NORM_EPSILON};
+use crate::policy::{Token, Tokenizer};
 use std::ops::Range;
 
 /// Where the tensors of a layer lie.
@@ -36,9 +37,9 @@ struct NormPlan {
 #[derive(Clone, Debug)]
 pub struct Net {
     shape: Shape,
-    idle: Range<usize>,
-    embeddings: [Range<usize>; 4],
-    pairs: Option<Range<usize>>,
+    /// Where the rows of the embeddings lie whose sum is a token, by its place in the
+    /// vocabulary.
+    rows_of: Vec<Vec<usize>>,
     layers: Vec<LayerPlan>,
     head: Range<usize>,
     head_bias: usize,
@@ -157,9 +158,38 @@ impl NormTape {
     }
 }
 
+/// A token of a new kind has to say here which rows it is made of.
+fn rows_of(token: Token, shape: &Shape) -> Vec<usize> {
+    let row = |tensor: Tensor, number: usize| tensor.range(shape).start + number * shape.width;
+    match token {
+        Token::Idle { load } => vec![row(Tensor::Idle, load.into())],
+        Token::Job {
+            slack,
+            work,
+            class,
+            doubt,
+        } => {
+            let (slack, work) = (usize::from(slack), usize::from(work));
+            let mut rows = vec![
+                row(Tensor::Slack, slack),
+                row(Tensor::Work, work),
+                row(Tensor::Class, class.into()),
+                row(Tensor::Doubt, doubt.into()),
+            ];
+            rows.extend(
+                shape
+                    .pairs
+                    .then(|| row(Tensor::Pair, slack * shape.work + work)),
+            );
+            rows
+        }
+    }
+}
+
 impl Net {
-    pub fn new(shape: Shape) -> Net {
+    pub fn new(shape: Shape, tokenizer: &Tokenizer) -> Net {
         use Tensor::*;
+        assert!(shape.fits(tokenizer), "a network of other tokens");
         let at = |tensor: Tensor| tensor.range(&shape);
         let layers = (0..shape.layers)
             .map(|l| LayerPlan {
@@ -185,9 +215,9 @@ impl Net {
             })
             .collect();
         Net {
-            idle: at(Idle),
-            embeddings: [at(Slack), at(Work), at(Class), at(Doubt)],
-            pairs: shape.pairs.then(|| at(Pair)),
+            rows_of: (0..tokenizer.vocabulary())
+                .map(|index| rows_of(tokenizer.token_at(index), &shape))
+                .collect(),
             layers,
             head: at(Head),
             head_bias: at(HeadBias).start,
@@ -217,26 +247,11 @@ impl Net {
         &tape.q
     }
 
-    /// Where the embeddings of a job lie.
-    fn places(&self, parts: [usize; 4]) -> impl Iterator<Item = usize> + '_ {
-        let d = self.shape.width;
-        let each = self.embeddings.iter().zip(parts);
-        let pair = parts[0] * self.shape.work + parts[1];
-        let pair = self.pairs.as_ref().map(|table| table.start + pair * d);
-        each.map(move |(table, part)| table.start + part * d)
-            .chain(pair)
-    }
-
     fn embed(&self, w: &[f32], batch: &Batch, x: &mut [f32]) {
         let d = self.shape.width;
         for (row, &index) in x.chunks_exact_mut(d).zip(&batch.indices) {
-            match parts(&self.shape, index) {
-                Parts::Idle(load) => row.copy_from_slice(&w[self.idle.start + load * d..][..d]),
-                Parts::Job(parts) => {
-                    for start in self.places(parts) {
-                        add(&w[start..][..d], row);
-                    }
-                }
+            for &start in &self.rows_of[index as usize] {
+                add(&w[start..][..d], row);
             }
         }
     }
@@ -335,13 +350,8 @@ impl Net {
             self.layer_backward(w, plan, batch, at, tape, &mut dx, grad);
         }
         for (dx, &index) in dx.chunks_exact(d).zip(&batch.indices) {
-            match parts(&self.shape, index) {
-                Parts::Idle(load) => add(dx, &mut grad[self.idle.start + load * d..][..d]),
-                Parts::Job(parts) => {
-                    for start in self.places(parts) {
-                        add(dx, &mut grad[start..][..d]);
-                    }
-                }
+            for &start in &self.rows_of[index as usize] {
+                add(dx, &mut grad[start..][..d]);
             }
         }
         tape.dx = dx;

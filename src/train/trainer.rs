@@ -49,10 +49,12 @@ impl Trainer {
     /// The configuration must have passed its check.
     pub fn new(config: Config) -> Result<Trainer, String> {
         config.check()?;
+        let tokenizer = config.tokenizer()?;
+        let learner = Learner::new(config.shape()?, &tokenizer, config.seed, config.optimiser);
         Ok(Trainer {
             recordings: Vec::new(),
-            tokenizer: config.tokenizer()?,
-            learner: Learner::new(config.shape()?, config.seed, config.optimiser),
+            tokenizer,
+            learner,
             round: 0,
             lessons: VecDeque::new(),
             samples: VecDeque::new(),
@@ -120,7 +122,7 @@ impl Trainer {
         child_seed(round, index as u64)
     }
 
-    fn machine(&self, index: usize) -> (super::env::Machine, u64) {
+    fn machine(&self, index: usize) -> (super::env::TrainingMachine, u64) {
         let seed = self.seed(index);
         let horizon = (self.config.episode_ms * MS as f64) as Ns;
         let mut machine = self.config.curriculum.draw(&self.tokenizer, horizon, seed);
@@ -136,7 +138,7 @@ impl Trainer {
     /// Runs all machines of a round, in parallel, results in their order.
     fn on_machines<T: Send>(
         &self,
-        run: impl Fn(&super::env::Machine, u64) -> Vec<T> + Sync,
+        run: impl Fn(&super::env::TrainingMachine, u64) -> Vec<T> + Sync,
     ) -> Vec<T> {
         let parts: Vec<Vec<T>> = (0..self.config.machines)
             .into_par_iter()

@@ -31,7 +31,12 @@ fn credit_for_a_set_finds_what_each_action_is_worth() {
             huber: 0.0,
             ..DqnConfig::default()
         };
-        let mut learner = Learner::new(Model::default_shape(), 1, OptimiserConfig::default());
+        let mut learner = Learner::new(
+            Model::default_shape(),
+            &Model::default_tokenizer(),
+            1,
+            OptimiserConfig::default(),
+        );
         let contexts: Vec<&Tokens> = transitions.iter().map(|t| &t.tokens).collect();
         for _ in 0..800 {
             learner.step(&contexts, 1e-3, |i, q, dq| {

@@ -30,7 +30,7 @@ fn the_trained_network_is_the_one_that_runs() {
     // Pairs start from nothing.
     let pairs = weights.get_mut(Tensor::Pair).iter_mut().enumerate();
     pairs.for_each(|(i, weight)| *weight = 0.3 * (i as f32).sin());
-    let net = Net::new(shape);
+    let net = Net::new(shape, &tokenizer);
     let mut batch = Batch::default();
     let sets = contexts(&shape, &mut Rng::new(5));
     sets.iter().for_each(|set| batch.push(set));
@@ -62,7 +62,7 @@ fn gradients_are_those_of_finite_differences() {
     for value in weights.values_mut() {
         *value += 0.2 * (rng.unit() as f32 - 0.5);
     }
-    let net = Net::new(shape);
+    let net = Net::new(shape, &tokenizer);
     let mut batch = Batch::default();
     contexts(&shape, &mut rng)
         .iter()
