@@ -92,7 +92,7 @@ pub struct Flags {
 pub struct AgentMetrics {
     #[stat(desc = "temponet, distilled, edf or plain-edf")]
     pub policy: String,
-    #[stat(desc = "who has the say now: agent, q-table, distilled or edf")]
+    #[stat(desc = "what decides now: agent, q-table, distilled or edf")]
     pub level: String,
     #[stat(desc = "ort or native")]
     pub backend: String,
@@ -140,7 +140,7 @@ pub struct AgentMetrics {
     pub impossible: u64,
     #[stat(desc = "decisions not followed: the task runs already")]
     pub duplicate: u64,
-    #[stat(desc = "changes of who has the say, by whom it came to")]
+    #[stat(desc = "changes of what decides, by what decided then")]
     pub transitions: BTreeMap<String, u64>,
     #[stat(desc = "tasks with deadlines known")]
     pub tasks: u64,
@@ -231,20 +231,17 @@ impl AgentTotals {
 
     /// Counters as differences; what was true at a moment, as it is now. The other
     /// two are what the BPF half counted by now and by then.
+    /// `counted` is what the BPF half counted meanwhile.
     pub(super) fn since(
         &self,
         earlier: &AgentTotals,
-        by_now: &temponet_cpu_stats,
-        by_then: &temponet_cpu_stats,
+        counted: &temponet_cpu_stats,
         seconds: f64,
     ) -> AgentMetrics {
         let (now, then) = (&self.now, &earlier.now);
         let decisions = now.decisions - then.decisions;
-        let to = |(name, level): (&str, u32)| {
-            let level = level as usize;
-            let count = by_now.transitions[level] - by_then.transitions[level];
-            (name.to_string(), count)
-        };
+        let to =
+            |(name, level): (&str, u32)| (name.to_string(), counted.transitions[level as usize]);
         AgentMetrics {
             decisions,
             decisions_per_s: decisions as f64 / seconds,
@@ -253,16 +250,16 @@ impl AgentTotals {
             cpu_share: (self.cpu_ns - earlier.cpu_ns) as f64 / 1e9 / seconds,
             inference_us: Spread::of(&self.inference, &earlier.inference),
             latency_us: Spread::of(&self.latency, &earlier.latency),
-            decision_age_us: Spread::of(&by_now.age, &by_then.age),
-            told: by_now.told - by_then.told,
-            ring_drops: by_now.untold - by_then.untold,
-            rung: by_now.rung - by_then.rung,
+            decision_age_us: Spread::of(&counted.age, &[0; BUCKETS]),
+            told: counted.told,
+            ring_drops: counted.untold,
+            rung: counted.rung,
             bad_records: now.bad_records - then.bad_records,
             resyncs: now.resyncs - then.resyncs,
             repaired: now.repaired - then.repaired,
-            stale: by_now.stale - by_then.stale,
-            impossible: by_now.impossible - by_then.impossible,
-            duplicate: by_now.duplicate - by_then.duplicate,
+            stale: counted.stale,
+            impossible: counted.impossible,
+            duplicate: counted.duplicate,
             transitions: LEVELS.into_iter().map(to).collect(),
             ..now.clone()
         }

@@ -1,6 +1,7 @@
 //! The figures: summed up from the BPF half, served through scx_stats, printed
 //! by `--stats` and `--monitor`.
 
+mod counters;
 mod print;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use scx_stats::prelude::*;
 use scx_stats_derive::{stat_doc, Stats};
 use serde::{Deserialize, Serialize};
 
+use self::counters::{add, counted_since, ran_ns};
 use super::agent_stats::{AgentMetrics, AgentTotals, CpuMetrics, EndangeredMetrics, Flags, Spread};
 use super::bpf::types::{temponet_class_stats, temponet_cpu_stats};
 use crate::intf;
@@ -122,7 +124,7 @@ pub struct Metrics {
     pub distilled: u64,
     #[stat(desc = "dispatches of the agent's own threads")]
     pub agent_thread: u64,
-    #[stat(desc = "running tasks pushed aside for a more urgent job")]
+    #[stat(desc = "running tasks preempted for a more urgent job")]
     pub preemptions: u64,
     #[stat(desc = "tasks taken over from another cache domain")]
     pub steals: u64,
@@ -148,7 +150,7 @@ pub struct Metrics {
     pub perf_requests: u64,
     #[stat(desc = "slices that a tick ended, by reason")]
     pub resched: BTreeMap<String, u64>,
-    #[stat(desc = "the agent: who decides, how fast, and how well it is heard")]
+    #[stat(desc = "the agent: what decides, how fast, and what of it arrives")]
     pub agent: AgentMetrics,
     #[stat(desc = "declared jobs with the least slack, by name[tid]")]
     pub endangered: BTreeMap<String, EndangeredMetrics>,
@@ -208,14 +210,41 @@ impl Snapshot {
 
     /// The figures of the time between `earlier` and this.
     fn since(&self, earlier: &Self) -> Metrics {
-        let (now, then) = (&self.totals, &earlier.totals);
-        let source = |i: u32| now.dispatches[i as usize] - then.dispatches[i as usize];
+        let counted = counted_since(&self.totals, &earlier.totals);
+        // Every counter has its name here: of a new one the compiler asks where it is shown.
+        let temponet_cpu_stats {
+            class: classes,
+            dispatches,
+            preemptions,
+            steals,
+            hopeless,
+            rollovers,
+            demotions,
+            hints_invalid,
+            misplaced,
+            parked,
+            parked_ns,
+            lent,
+            perf_requests,
+            drifted,
+            resched,
+            // The agent's.
+            told: _,
+            untold: _,
+            rung: _,
+            stale: _,
+            impossible: _,
+            duplicate: _,
+            transitions: _,
+            age: _,
+        } = &counted;
+        let source = |i: u32| dispatches[i as usize];
         let interval_s = self.at.duration_since(earlier.at).as_secs_f64().max(1e-6);
         Metrics {
             interval_s,
             classes: CLASSES
                 .iter()
-                .map(|&(name, i)| (name.to_string(), class(&now.class[i], &then.class[i])))
+                .map(|&(name, i)| (name.to_string(), class(&classes[i])))
                 .collect(),
             offenders: self.offenders.clone(),
             idle: source(intf::temponet_source_TN_SRC_IDLE),
@@ -226,23 +255,23 @@ impl Snapshot {
             q_table: source(intf::temponet_source_TN_SRC_TABLE),
             distilled: source(intf::temponet_source_TN_SRC_DISTILLED),
             agent_thread: source(intf::temponet_source_TN_SRC_SELF),
-            preemptions: now.preemptions - then.preemptions,
-            steals: now.steals - then.steals,
-            hopeless: now.hopeless - then.hopeless,
-            rollovers: now.rollovers - then.rollovers,
-            demotions: now.demotions - then.demotions,
-            hints_invalid: now.hints_invalid - then.hints_invalid,
-            misplaced: now.misplaced - then.misplaced,
-            drifted: now.drifted - then.drifted,
-            parked: now.parked - then.parked,
-            parked_ms: us(now.parked_ns - then.parked_ns) / 1000.0,
-            lent: now.lent - then.lent,
-            perf_requests: now.perf_requests - then.perf_requests,
+            preemptions: *preemptions,
+            steals: *steals,
+            hopeless: *hopeless,
+            rollovers: *rollovers,
+            demotions: *demotions,
+            hints_invalid: *hints_invalid,
+            misplaced: *misplaced,
+            drifted: *drifted,
+            parked: *parked,
+            parked_ms: us(*parked_ns) / 1000.0,
+            lent: *lent,
+            perf_requests: *perf_requests,
             resched: RESCHEDS
                 .iter()
-                .map(|&(name, i)| (name.to_string(), now.resched[i] - then.resched[i]))
+                .map(|&(name, i)| (name.to_string(), resched[i]))
                 .collect(),
-            agent: self.agent.since(&earlier.agent, now, then, interval_s),
+            agent: self.agent.since(&earlier.agent, &counted, interval_s),
             endangered: self.endangered.clone(),
             cpus: self.loaded_cpus(earlier, interval_s),
         }
@@ -266,60 +295,35 @@ pub(super) fn task_name(comm: &[u8], tid: u32) -> String {
     format!("{}[{tid}]", String::from_utf8_lossy(&comm[..len]))
 }
 
-fn ran_ns(cpu: &temponet_cpu_stats) -> u64 {
-    cpu.class.iter().map(|class| class.run_ns).sum()
-}
-
-/// All of them are counts, and add up; of the longest times the longest counts.
-fn add(total: &mut temponet_cpu_stats, cpu: &temponet_cpu_stats) {
-    let longest = total.class.map(|class| longest_of(&class));
-    for (sum, more) in words(total).iter_mut().zip(words(&mut cpu.clone())) {
-        *sum += *more;
-    }
-    for ((sum, class), before) in total.class.iter_mut().zip(&cpu.class).zip(longest) {
-        let [response, lateness, wait] = longest_of(class);
-        sum.response_max_ns = before[0].max(response);
-        sum.lateness_max_ns = before[1].max(lateness);
-        sum.wait_max_ns = before[2].max(wait);
-    }
-}
-
-fn longest_of(class: &temponet_class_stats) -> [u64; 3] {
-    [
-        class.response_max_ns,
-        class.lateness_max_ns,
-        class.wait_max_ns,
-    ]
-}
-
-/// The counters as what they are, so that a new one cannot be forgotten.
-fn words(stats: &mut temponet_cpu_stats) -> &mut [u64] {
-    const WORDS: usize = std::mem::size_of::<temponet_cpu_stats>() / 8;
-    const _: () = assert!(std::mem::size_of::<temponet_cpu_stats>() == WORDS * 8);
-    const _: () = assert!(std::mem::align_of::<temponet_cpu_stats>() == 8);
-    // SAFETY: the struct holds nothing but `u64` (bpf/intf.h), so it is as many of them, with
-    // the same alignment, and borrowed for as long as the slice.
-    unsafe { std::slice::from_raw_parts_mut(std::ptr::from_mut(stats).cast(), WORDS) }
-}
-
-fn class(now: &temponet_class_stats, then: &temponet_class_stats) -> ClassMetrics {
+fn class(counted: &temponet_class_stats) -> ClassMetrics {
     let mean_us = |sum: u64, n: u64| if n == 0 { 0.0 } else { us(sum) / n as f64 };
-    let met = now.met - then.met;
-    let missed = now.missed - then.missed;
-    let runs = now.runs - then.runs;
-    ClassMetrics {
-        released: now.released - then.released,
+    // As above: a new one is asked for.
+    let &temponet_class_stats {
+        released,
         met,
         missed,
-        response_us: mean_us(now.response_ns - then.response_ns, met + missed),
-        response_max_us: us(now.response_max_ns),
-        lateness_us: mean_us(now.lateness_ns - then.lateness_ns, missed),
-        lateness_max_us: us(now.lateness_max_ns),
+        response_ns,
+        response_max_ns,
+        lateness_ns,
+        lateness_max_ns,
         runs,
-        run_ms: us(now.run_ns - then.run_ns) / 1000.0,
-        asked_ms: us(now.run_ns - then.run_ns + now.wait_ns - then.wait_ns) / 1000.0,
-        wait_us: mean_us(now.wait_ns - then.wait_ns, runs),
-        wait_max_us: us(now.wait_max_ns),
+        run_ns,
+        wait_ns,
+        wait_max_ns,
+    } = counted;
+    ClassMetrics {
+        released,
+        met,
+        missed,
+        response_us: mean_us(response_ns, met + missed),
+        response_max_us: us(response_max_ns),
+        lateness_us: mean_us(lateness_ns, missed),
+        lateness_max_us: us(lateness_max_ns),
+        runs,
+        run_ms: us(run_ns) / 1000.0,
+        asked_ms: us(run_ns + wait_ns) / 1000.0,
+        wait_us: mean_us(wait_ns, runs),
+        wait_max_us: us(wait_max_ns),
     }
 }
 
@@ -472,21 +476,28 @@ mod tests {
     }
 
     #[test]
-    fn counters_of_cpus_add_up_and_the_longest_times_do_not() {
-        let mut one = temponet_cpu_stats::default();
-        words(&mut one).fill(3);
-        let mut other = temponet_cpu_stats::default();
-        words(&mut other).fill(4);
-        add(&mut one, &other);
-        for class in &one.class {
-            assert_eq!(longest_of(class), [4; 3]);
-            assert_eq!((class.released, class.wait_ns), (7, 7));
-        }
-        assert_eq!(one.age, [7; intf::temponet_consts_TN_AGE_BUCKETS as usize]);
-        let (sum, maxima) = (words(&mut one), 3 * CLASSES.len() as u64);
-        assert_eq!(
-            sum.iter().sum::<u64>(),
-            7 * (sum.len() as u64 - maxima) + 4 * maxima
-        );
+    fn counters_are_of_the_interval_and_the_longest_times_since_load() {
+        let at = |value: u64| {
+            let mut totals = temponet_cpu_stats::default();
+            counters::words(&mut totals).fill(value);
+            Snapshot {
+                totals,
+                ..Snapshot::empty(Instant::now())
+            }
+        };
+        let metrics = at(1_007_000).since(&at(7_000));
+        let Metrics {
+            idle,
+            drifted,
+            lent,
+            ..
+        } = metrics;
+        assert_eq!([idle, drifted, lent], [1_000_000; 3]);
+        assert_eq!(metrics.parked_ms, 1.0);
+        assert!(metrics.resched.values().all(|&count| count == 1_000_000));
+        assert_eq!(metrics.agent.told, 1_000_000);
+        let class = &metrics.classes["late"];
+        assert_eq!((class.met, class.run_ms), (1_000_000, 1.0));
+        assert_eq!((class.wait_max_us, class.response_us), (1007.0, 0.0005));
     }
 }
