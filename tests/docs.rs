@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Beginnings of paths that are written in backticks.
 const ROOMS: [&str; 11] = [
@@ -241,6 +242,36 @@ fn dates_and_older_builds_stand_with_the_measurements_only() {
     }
 }
 
+/// What a page shows of a command is what the command prints. Lines may be left out.
+#[test]
+fn the_verdict_in_the_manual_of_replay_is_what_it_says() {
+    let page = fs::read_to_string(root().join("docs/guide/replay.md")).unwrap();
+    let (_, rest) = page.split_once("## The verdict").unwrap();
+    let (block, rest) = rest
+        .split_once("```\n")
+        .unwrap()
+        .1
+        .split_once("```")
+        .unwrap();
+    let command = rest.split_once("`scx_temponet ").unwrap().1;
+    let command = command.split_once('`').unwrap().0;
+    let out = Command::new(env!("CARGO_BIN_EXE_scx_temponet"))
+        .args(command.split_whitespace())
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(out.status.success(), "{command}");
+    let printed = String::from_utf8(out.stdout).unwrap();
+    let shown: Vec<&str> = block.lines().filter(|line| line.trim() != "…").collect();
+    assert!(shown.len() > 5, "{block}");
+    for line in shown {
+        assert!(
+            printed.lines().any(|said| said == line),
+            "`{command}` does not print: {line}\n{printed}"
+        );
+    }
+}
+
 fn is_date(word: &str) -> bool {
     let parts: Vec<usize> = word.split('-').map(str::len).collect();
     parts == [4, 2, 2]
@@ -257,17 +288,30 @@ fn the_readme_is_a_hundred_lines_with_one_table_of_results() {
     assert_eq!(tables, 1);
 }
 
-/// Constants that shell scripts repeat, because guests have no other source.
+/// Constants that scripts repeat, because they have no other source.
 #[test]
-fn the_bound_of_the_guest_tests_is_the_schedulers() {
+fn the_bound_that_tests_and_scripts_repeat_is_the_schedulers() {
     let header = fs::read_to_string(root().join("bpf/intf.h")).unwrap();
     let line = header
         .lines()
         .find(|line| line.starts_with("#define TN_STARVE_BOUND "));
     let bound_ns = line.unwrap().split_whitespace().nth(2).unwrap();
     let bound_ns: u64 = bound_ns.trim_end_matches("ULL").parse().unwrap();
-    let said = fs::read_to_string(root().join("tests/vm/guest/lib.sh")).unwrap();
-    assert!(said.contains(&format!("\nBOUND_MS={}\n", bound_ns / 1_000_000)));
+    let bound_ms = bound_ns / 1_000_000;
+    for (file, says) in [
+        ("tests/vm/guest/lib.sh", format!("\nBOUND_MS={bound_ms}\n")),
+        (
+            "scripts/comparison/verdict.py",
+            format!("\nWAIT_BOUND_MS = {bound_ms}\n"),
+        ),
+        (
+            "tests/vm/fair/verdict.rs",
+            format!("const LONGEST_WAIT_MS: f64 = {bound_ms}.0;"),
+        ),
+    ] {
+        let text = fs::read_to_string(root().join(file)).unwrap();
+        assert!(text.contains(&says), "{file} has another bound");
+    }
     let mut scripts = Vec::new();
     files_below(&root().join("tests/vm"), "sh", &mut scripts);
     for script in scripts

@@ -4,19 +4,19 @@
 //! a turn now and then, so it does a little worse than a rule that looks ahead.
 
 use super::{Plan, Policy, View};
+use crate::intf;
 use crate::sim::engine::{ReadyJob, TaskId};
 use crate::sim::task::TaskSet;
 use crate::sim::time::{Ns, MS};
 
-// As in bpf/intf.h.
-const OVERLOAD_AFTER: Ns = 100 * MS;
-const OVERLOAD_LATE: usize = 3;
-const CONTENDED_FOR: Ns = 500 * MS;
-const SERVE_EVERY: Ns = 250 * MS;
-const SERVE_LEAST: Ns = 5 * MS;
-const STARVE_BOUND: Ns = 4000 * MS;
+const OVERLOAD_AFTER: Ns = intf::temponet_times_TN_OVERLOAD_AFTER as Ns;
+const OVERLOAD_LATE: usize = intf::temponet_times_TN_OVERLOAD_LATE as usize;
+const CONTENDED_FOR: Ns = intf::temponet_times_TN_CONTENDED_FOR as Ns;
+const SERVE_EVERY: Ns = intf::temponet_times_TN_SERVE_LATE_EVERY as Ns;
+const SERVE_LEAST: Ns = intf::temponet_times_TN_SERVE_LEAST as Ns;
+const STARVE_BOUND: Ns = intf::TN_STARVE_BOUND as Ns;
 /// A turn of the bound lasts to the tick after this.
-const TURN: Ns = MS;
+const TURN: Ns = intf::temponet_times_TN_SLICE_BOUND as Ns;
 const TICK: Ns = MS;
 /// How many are given up in one dispatch.
 const SHED_MAX: usize = 4;
