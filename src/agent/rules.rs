@@ -6,6 +6,7 @@
 use super::bpf::types::temponet_rule;
 use crate::hint::{duration, Hint};
 use crate::intf;
+use crate::report::file::{called, STDIN};
 use crate::spelling::did_you_mean;
 use std::fmt;
 use std::fs::File;
@@ -24,9 +25,6 @@ pub const RULE_COMM_MAX: usize = intf::temponet_consts_TN_COMM_LEN as usize - 1;
 pub const RULE_CGROUP_MAX: usize = intf::temponet_consts_TN_CGROUP_LEN as usize - 1;
 /// 64 rules fit into a hundredth of it.
 const FILE_MAX: u64 = 1 << 20;
-
-/// What stands for standard input on the command line.
-const STDIN: &str = "-";
 
 const KEYS: [&str; 7] = [
     "comm",
@@ -153,10 +151,7 @@ impl fmt::Display for Line {
 /// Reads and checks a rules file, or standard input for `-`.
 pub fn load(path: &Path) -> Result<Vec<Rule>, RulesError> {
     let is_stdin = path.as_os_str() == STDIN;
-    let file = match is_stdin {
-        true => Path::new("standard input"),
-        false => path,
-    };
+    let file = called(path);
     let unreadable = |what: String| RulesError {
         file: file.to_owned(),
         line: None,

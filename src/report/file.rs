@@ -8,6 +8,14 @@ use anyhow::{Context, Result};
 /// What stands for standard input on the command line.
 pub const STDIN: &str = "-";
 
+/// What an error calls the file.
+pub fn called(path: &Path) -> &Path {
+    match path.as_os_str() == STDIN {
+        true => Path::new("standard input"),
+        false => path,
+    }
+}
+
 /// All of a file, or of standard input for `-`. In one go: what comes through a pipe, such
 /// as `<(command)`, can be read only once.
 pub fn read_whole(path: &Path) -> std::io::Result<Vec<u8>> {

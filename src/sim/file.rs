@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::task::{Arrival, Execution, Task, TaskSet};
 use super::time::Ns;
-use crate::report::file::read_whole;
+use crate::report::file::{called, read_whole};
 use crate::spelling::nearest;
 
 #[derive(Debug, Error)]
@@ -36,7 +36,7 @@ impl TaskSet {
         };
         let bytes = read_whole(path).map_err(|e| failed(e.to_string()))?;
         let text = String::from_utf8(bytes).map_err(|e| failed(e.to_string()))?;
-        TaskSet::parse(path, &text)
+        TaskSet::parse(called(path), &text)
     }
 
     /// Checks the text of a file; `path` says the format, and is for messages.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{bail, ensure, Context, Result};
 
 use super::{ReplayArgs, RunTimesArg};
-use crate::report::file::{read_whole, STDIN};
+use crate::report::file::{called, read_whole};
 use crate::rtapp::convert::{self, Converted, Wishes};
 use crate::rtapp::log::{self, RunTimes};
 use crate::rtapp::note::grouped;
@@ -41,9 +41,10 @@ impl Input {
             // Once: a pipe cannot be read again.
             let text =
                 read_whole(path).with_context(|| format!("cannot read {}", path.display()))?;
+            let file = called(path);
             match is_task_set(path, &text) {
-                true => Input::of_task_set(path, &text, args)?,
-                false => Input::of_workload(path, text, args, cores)?,
+                true => Input::of_task_set(file, &text, args)?,
+                false => Input::of_workload(file, text, args, cores)?,
             }
         } else {
             bail!("replay takes one workload, or logs, but not several workloads or both");
@@ -180,9 +181,6 @@ fn is_task_set(path: &Path, text: &[u8]) -> bool {
 }
 
 fn name_of(path: &Path) -> String {
-    if path.as_os_str() == STDIN {
-        return "standard input".into();
-    }
     let name = path.file_name().unwrap_or(path.as_os_str());
     name.to_string_lossy().into_owned()
 }
