@@ -1,7 +1,7 @@
 //! Nobody beats somebody who knows the future.
 
 use scx_temponet::sim::engine::{Options, Record, Sim};
-use scx_temponet::sim::oracle::{best, Kind};
+use scx_temponet::sim::oracle::{best, OracleKind};
 use scx_temponet::sim::policies::POLICIES;
 use scx_temponet::sim::task::{Execution, Semantics, TaskSet};
 use scx_temponet::sim::time::MS;
@@ -64,7 +64,7 @@ fn no_policy_beats_the_exact_oracle_on_one_core() {
 fn the_oracle_is_exact_where_edf_meets_everything() {
     let set = draw("random5", 1, 5, (0.7, 0.9), 0);
     let ceiling = best(&set, Semantics::Abort).unwrap();
-    assert_eq!(ceiling.kind, Kind::Exact);
+    assert_eq!(ceiling.kind, OracleKind::Exact);
     assert_eq!(ceiling.compliance(), 1.0);
 }
 
@@ -76,7 +76,7 @@ fn no_policy_beats_the_bound_on_several_cores() {
             let set = draw(name, 2 + index as usize % 7, tasks, load, index);
             for semantics in Semantics::BOTH {
                 let ceiling = best(&set, semantics).unwrap();
-                assert_eq!(ceiling.kind, Kind::Bound);
+                assert_eq!(ceiling.kind, OracleKind::Bound);
                 for entry in POLICIES {
                     let met = met(&set, entry.make, semantics);
                     assert!(

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::recorder::{Kind, Record};
+use super::recorder::{RecordKind, TaskRecord};
 use crate::sim::time::Ns;
 
 /// Per task; at a job every 20 ms this is 10 minutes.
@@ -101,11 +101,11 @@ impl Book {
         }
     }
 
-    pub fn add(&mut self, record: &Record) {
+    pub fn add(&mut self, record: &TaskRecord) {
         let goes_on = match record.kind {
-            Kind::Job => false,
-            Kind::Part => true,
-            Kind::Stretch => return,
+            RecordKind::Job => false,
+            RecordKind::Part => true,
+            RecordKind::Stretch => return,
         };
         if record.run_ns == 0 {
             return;
@@ -145,8 +145,8 @@ impl Book {
 mod tests {
     use super::*;
 
-    fn record(tid: u32, release_ns: Ns, run_ns: Ns, kind: Kind) -> Record {
-        Record {
+    fn record(tid: u32, release_ns: Ns, run_ns: Ns, kind: RecordKind) -> TaskRecord {
+        TaskRecord {
             kind,
             tid,
             tgid: tid,
@@ -155,7 +155,7 @@ mod tests {
             release_ns,
             end_ns: release_ns + run_ns,
             run_ns,
-            jobs: u32::from(kind == Kind::Job),
+            jobs: u32::from(kind == RecordKind::Job),
         }
     }
 
@@ -164,7 +164,7 @@ mod tests {
         let mut book = Book::new(0);
         let count = 10 * MOST_PIECES as u64 + 3;
         for i in 0..count {
-            book.add(&record(1, 1000 * i, 7, Kind::Job));
+            book.add(&record(1, 1000 * i, 7, RecordKind::Job));
         }
         let diaries = book.into_diaries();
         assert!(diaries[0].pieces.len() <= MOST_PIECES);
@@ -179,7 +179,7 @@ mod tests {
         let mut book = Book::new(0);
         let count = MOST_TASKS as u32 + 500;
         for tid in 0..count {
-            book.add(&record(tid + 1, u64::from(tid), 5, Kind::Job));
+            book.add(&record(tid + 1, u64::from(tid), 5, RecordKind::Job));
         }
         let diaries = book.into_diaries();
         assert_eq!(diaries.len(), MOST_TASKS + 1);
@@ -190,9 +190,9 @@ mod tests {
     #[test]
     fn a_part_is_followed_by_a_piece_that_goes_on() {
         let mut book = Book::new(100);
-        book.add(&record(1, 100, 50, Kind::Part));
-        book.add(&record(1, 150, 20, Kind::Job));
-        book.add(&record(1, 300, 20, Kind::Job));
+        book.add(&record(1, 100, 50, RecordKind::Part));
+        book.add(&record(1, 150, 20, RecordKind::Job));
+        book.add(&record(1, 300, 20, RecordKind::Job));
         let diaries = book.into_diaries();
         let on: Vec<bool> = diaries[0].pieces.iter().map(|p| p.goes_on).collect();
         assert_eq!(on, [false, true, false]);

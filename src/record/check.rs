@@ -140,15 +140,15 @@ mod tests {
 
     use super::*;
     use crate::record::book::Book;
-    use crate::record::{Kind, Record};
+    use crate::record::{RecordKind, TaskRecord};
 
     const LASTED: Ns = 3 * SECOND;
 
     fn diaries(runs: &[(u32, Ns)]) -> Vec<Diary> {
         let mut book = Book::new(0);
         for &(tid, run_ns) in runs {
-            book.add(&Record {
-                kind: Kind::Job,
+            book.add(&TaskRecord {
+                kind: RecordKind::Job,
                 tid,
                 tgid: tid,
                 cpu: 0,

@@ -12,5 +12,5 @@ mod shape;
 
 pub use self::book::Book;
 pub use self::check::{check, Counts, Witness};
-pub use self::recorder::{now_ns, Kind, Lost, Record, Recorder};
+pub use self::recorder::{now_ns, Lost, RecordKind, Recorder, TaskRecord};
 pub use self::shape::{Recorded, Session};

@@ -31,7 +31,7 @@ use skel::{RecordSkel, RecordSkelBuilder};
 
 /// What a record tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum RecordKind {
     /// From a wake-up until the task slept or ended.
     Job,
     /// The job goes on.
@@ -42,8 +42,8 @@ pub enum Kind {
 
 /// Times are nanoseconds of CLOCK_MONOTONIC.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
-    pub kind: Kind,
+pub struct TaskRecord {
+    pub kind: RecordKind,
     pub tid: u32,
     pub tgid: u32,
     pub cpu: u32,
@@ -56,7 +56,7 @@ pub struct Record {
 }
 
 /// The layout of `struct record`, by its fields.
-fn decode(bytes: &[u8]) -> Option<Record> {
+fn decode(bytes: &[u8]) -> Option<TaskRecord> {
     const WORDS: usize = std::mem::offset_of!(intf::record, tid);
     const COMM: usize = std::mem::offset_of!(intf::record, comm);
     const COMM_LEN: usize = intf::record_consts_RECORD_COMM_LEN as usize;
@@ -72,11 +72,11 @@ fn decode(bytes: &[u8]) -> Option<Record> {
     };
     let comm = &bytes[COMM..COMM + COMM_LEN];
     let comm = comm.split(|&byte| byte == 0).next().unwrap_or_default();
-    Some(Record {
+    Some(TaskRecord {
         kind: match short(3)? {
-            intf::record_kind_RECORD_JOB => Kind::Job,
-            intf::record_kind_RECORD_PART => Kind::Part,
-            intf::record_kind_RECORD_STRETCH => Kind::Stretch,
+            intf::record_kind_RECORD_JOB => RecordKind::Job,
+            intf::record_kind_RECORD_PART => RecordKind::Part,
+            intf::record_kind_RECORD_STRETCH => RecordKind::Stretch,
             _ => return None,
         },
         tid: short(0)?,
@@ -110,7 +110,7 @@ pub struct Lost {
     pub unseen: u64,
 }
 
-type Sink = Arc<Mutex<Vec<Record>>>;
+type Sink = Arc<Mutex<Vec<TaskRecord>>>;
 
 /// A recording that is going on.
 pub struct Recorder<'a> {
@@ -179,14 +179,14 @@ impl<'a> Recorder<'a> {
 
     /// What has come in since the last call; several times a second, or the buffer
     /// fills.
-    pub fn drain(&mut self) -> Result<Vec<Record>> {
+    pub fn drain(&mut self) -> Result<Vec<TaskRecord>> {
         self.buffer.consume()?;
         let mut records = self.sink.lock().unwrap_or_else(|e| e.into_inner());
         Ok(std::mem::take(&mut *records))
     }
 
     /// Ends it: the rest, when it ended, and what was lost.
-    pub fn finish(mut self) -> Result<(Vec<Record>, u64, Lost)> {
+    pub fn finish(mut self) -> Result<(Vec<TaskRecord>, u64, Lost)> {
         // Detaching takes a while too.
         let end_ns = now_ns();
         if let Some(bss) = self.skel.maps.bss_data.as_mut() {
@@ -241,8 +241,8 @@ mod tests {
                 std::mem::size_of_val(&raw),
             )
         };
-        let expected = Record {
-            kind: Kind::Part,
+        let expected = TaskRecord {
+            kind: RecordKind::Part,
             tid: 4,
             tgid: 5,
             cpu: 6,

@@ -1,6 +1,6 @@
 //! Which declaration fits a task whose jobs were watched.
 
-use super::{Kind, Record};
+use super::{RecordKind, TaskRecord};
 use crate::hint::duration::Pretty;
 use crate::hint::{Hint, RUNTIME_MIN_NS};
 use thiserror::Error;
@@ -67,7 +67,7 @@ struct Job {
 }
 
 /// From the records of one task.
-pub fn propose(records: &[Record]) -> Result<Proposal, NoRhythm> {
+pub fn propose(records: &[TaskRecord]) -> Result<Proposal, NoRhythm> {
     let wakeups = wakeups(records);
     if records.iter().all(|record| record.run_ns == 0) {
         return Err(NoRhythm::Idle);
@@ -111,8 +111,8 @@ pub fn propose(records: &[Record]) -> Result<Proposal, NoRhythm> {
 }
 
 /// Each from a wake-up to the next sleep. The last is left out where it goes on.
-fn wakeups(records: &[Record]) -> Vec<Job> {
-    let mut records: Vec<&Record> = records.iter().filter(|r| r.run_ns > 0).collect();
+fn wakeups(records: &[TaskRecord]) -> Vec<Job> {
+    let mut records: Vec<&TaskRecord> = records.iter().filter(|r| r.run_ns > 0).collect();
     records.sort_by_key(|record| record.release_ns);
     let mut jobs = Vec::new();
     let mut open: Option<Job> = None;
@@ -125,10 +125,10 @@ fn wakeups(records: &[Record]) -> Vec<Job> {
         job.run += record.run_ns;
         job.end = job.end.max(record.end_ns);
         match record.kind {
-            Kind::Part => open = Some(job),
-            Kind::Stretch => {}
+            RecordKind::Part => open = Some(job),
+            RecordKind::Stretch => {}
             // Several that came too fast to be kept apart stand for as many, evenly spread.
-            Kind::Job => {
+            RecordKind::Job => {
                 let n = u64::from(record.jobs.max(1));
                 let span = (job.end - job.release) / n;
                 jobs.extend((0..n).map(|i| Job {
@@ -282,9 +282,9 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn record(release_ns: u64, run_ns: u64) -> Record {
-        Record {
-            kind: Kind::Job,
+    fn record(release_ns: u64, run_ns: u64) -> TaskRecord {
+        TaskRecord {
+            kind: RecordKind::Job,
             tid: 1,
             tgid: 1,
             cpu: 0,
@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn a_timer_with_jitter_gets_its_period_and_its_longest_job_and_a_tenth() {
-        let records: Vec<Record> = (0..200)
+        let records: Vec<TaskRecord> = (0..200)
             .map(|i| record(i * 40 * MS + noise(i, MS), 8 * MS + i % 10 * 100_000))
             .collect();
         let proposal = propose(&records).unwrap();
@@ -320,7 +320,7 @@ mod tests {
     #[test]
     fn a_job_that_waits_in_between_is_one_job() {
         // It wakes up, waits 3 ms for a lock, and goes on; every 10 ms.
-        let records: Vec<Record> = (0..100)
+        let records: Vec<TaskRecord> = (0..100)
             .flat_map(|i| [record(i * 10 * MS, MS), record(i * 10 * MS + 4 * MS, MS)])
             .collect();
         let proposal = propose(&records).unwrap();
@@ -330,7 +330,7 @@ mod tests {
     #[test]
     fn jobs_that_were_late_or_left_out_do_not_hide_the_period() {
         // Every seventh is missing: the one before took two periods.
-        let records: Vec<Record> = (0..140)
+        let records: Vec<TaskRecord> = (0..140)
             .filter(|i| i % 7 != 3)
             .map(|i| record(i * 20 * MS, 5 * MS))
             .collect();
@@ -342,7 +342,7 @@ mod tests {
     #[test]
     fn a_timer_that_is_always_late_still_has_its_beat() {
         // Late by up to a fifth of the period: of the gaps only three in four are near it.
-        let records: Vec<Record> = (0..100)
+        let records: Vec<TaskRecord> = (0..100)
             .filter(|i| i % 17 != 5)
             .map(|i| record(i * 50 * MS + noise(i, 10 * MS), 5 * MS))
             .collect();
@@ -355,7 +355,7 @@ mod tests {
     #[test]
     fn a_single_outlier_is_told_and_not_declared() {
         let run = |i| if i == 77 { 15 * MS } else { 2 * MS };
-        let records: Vec<Record> = (0..300).map(|i| record(i * 16_683_000, run(i))).collect();
+        let records: Vec<TaskRecord> = (0..300).map(|i| record(i * 16_683_000, run(i))).collect();
         let proposal = propose(&records).unwrap();
         assert_eq!(proposal.hint, hint(2_200_000, 16_600_000));
         assert_eq!(proposal.outlier_ns, Some(15 * MS));
@@ -367,8 +367,8 @@ mod tests {
         for i in 0..30 {
             let begin = record(i * 500 * MS, 100 * MS);
             let mut rest = record(i * 500 * MS + 101 * MS, 50 * MS);
-            records.push(Record {
-                kind: Kind::Part,
+            records.push(TaskRecord {
+                kind: RecordKind::Part,
                 ..begin
             });
             rest.jobs = 1;
@@ -376,8 +376,8 @@ mod tests {
         }
         assert_eq!(propose(&records).unwrap().hint, hint(170 * MS, 500 * MS));
         // 4 kHz: five in each record.
-        let fast: Vec<Record> = (0..200)
-            .map(|i| Record {
+        let fast: Vec<TaskRecord> = (0..200)
+            .map(|i| TaskRecord {
                 end_ns: i * 1_250_000 + 1_250_000,
                 jobs: 5,
                 ..record(i * 1_250_000, 250_000)
@@ -388,14 +388,14 @@ mod tests {
 
     #[test]
     fn what_has_no_rhythm_is_said_to_have_none() {
-        let uneven: Vec<Record> = (0..200)
+        let uneven: Vec<TaskRecord> = (0..200)
             .map(|i| record(i * 10 * MS + noise(i, 9 * MS), MS))
             .collect();
         assert_eq!(propose(&uneven), Err(NoRhythm::Uneven(199)));
-        let few: Vec<Record> = (0..6).map(|i| record(i * 10 * MS, MS)).collect();
+        let few: Vec<TaskRecord> = (0..6).map(|i| record(i * 10 * MS, MS)).collect();
         assert_eq!(propose(&few), Err(NoRhythm::TooFew(5)));
-        let hog = Record {
-            kind: Kind::Part,
+        let hog = TaskRecord {
+            kind: RecordKind::Part,
             ..record(0, 900 * MS)
         };
         assert_eq!(propose(&[hog]), Err(NoRhythm::NeverSleeps));

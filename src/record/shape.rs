@@ -290,7 +290,7 @@ fn trace(name: String, jobs: &[Job], lasted: Ns) -> Task {
 mod tests {
     use super::*;
     use crate::record::Book;
-    use crate::record::{Kind, Record};
+    use crate::record::{RecordKind, TaskRecord};
     use crate::sim::arrivals::JobStream;
 
     const LASTED: Ns = 10 * SECOND;
@@ -306,8 +306,8 @@ mod tests {
         }
     }
 
-    fn add(book: &mut Book, comm: &str, tid: u32, release: Ns, run: Ns, kind: Kind) {
-        book.add(&Record {
+    fn add(book: &mut Book, comm: &str, tid: u32, release: Ns, run: Ns, kind: RecordKind) {
+        book.add(&TaskRecord {
             kind,
             tid,
             tgid: tid,
@@ -342,7 +342,7 @@ mod tests {
                 1,
                 5 * MS + k * 40 * MS + jitter,
                 run,
-                Kind::Job,
+                RecordKind::Job,
             );
             done += run;
         }
@@ -367,14 +367,14 @@ mod tests {
         let mut book = Book::new(0);
         let mut done = [0; 2];
         for k in 0..100 {
-            add(&mut book, "early", 1, k * 20 * MS, MS, Kind::Job);
+            add(&mut book, "early", 1, k * 20 * MS, MS, RecordKind::Job);
             add(
                 &mut book,
                 "uneven",
                 2,
                 k * 90 * MS + k % 3 * 20 * MS,
                 2 * MS,
-                Kind::Job,
+                RecordKind::Job,
             );
             done = [done[0] + MS, done[1] + 2 * MS];
         }
@@ -390,7 +390,14 @@ mod tests {
     fn a_hog_is_never_due_and_keeps_its_work_where_it_was() {
         let mut book = Book::new(0);
         for k in 0..20 {
-            add(&mut book, "hog", 1, k * 500 * MS, 400 * MS, Kind::Part);
+            add(
+                &mut book,
+                "hog",
+                1,
+                k * 500 * MS,
+                400 * MS,
+                RecordKind::Part,
+            );
         }
         let recorded = Recorded::of(&book.into_diaries(), &session()).unwrap();
         assert_eq!(recorded.hogs, 1);
@@ -408,7 +415,7 @@ mod tests {
         let mut book = Book::new(0);
         for tid in 0..50 {
             let release = (50 - u64::from(tid)) * 10 * MS;
-            add(&mut book, "sh", tid + 1, release, MS, Kind::Job);
+            add(&mut book, "sh", tid + 1, release, MS, RecordKind::Job);
         }
         let recorded = Recorded::of(&book.into_diaries(), &session()).unwrap();
         assert_eq!(recorded.set.tasks.len(), 1);
@@ -420,7 +427,7 @@ mod tests {
     #[test]
     fn what_was_lost_and_cut_short_is_told_in_the_file() {
         let mut book = Book::new(0);
-        add(&mut book, "a", 1, 0, 200 * MS, Kind::Job);
+        add(&mut book, "a", 1, 0, 200 * MS, RecordKind::Job);
         let lost = Lost {
             postponed: 12,
             unseen: 0,

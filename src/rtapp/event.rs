@@ -7,7 +7,7 @@ use super::note::Fault;
 use super::workload::{Action, Event, MemRun, Timer};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum EventKind {
     Run,
     Runtime,
     Sleep,
@@ -31,27 +31,27 @@ pub enum Kind {
 }
 
 /// A prefix that begins with another one stands before it.
-const PREFIXES: [(&str, Kind); 20] = [
-    ("runtime", Kind::Runtime),
-    ("run", Kind::Run),
-    ("sleep", Kind::Sleep),
-    ("timer", Kind::Timer),
-    ("lock", Kind::Lock),
-    ("unlock", Kind::Unlock),
-    ("wait", Kind::Wait),
-    ("signal", Kind::Signal),
-    ("broad", Kind::Broadcast),
-    ("sync", Kind::Sync),
-    ("barrier", Kind::Barrier),
-    ("sem_post", Kind::SemPost),
-    ("sem_wait", Kind::SemWait),
-    ("suspend", Kind::Suspend),
-    ("resume", Kind::Resume),
-    ("yield", Kind::Yield),
-    ("fork", Kind::Fork),
-    ("memrun", Kind::MemRun),
-    ("mem", Kind::Mem),
-    ("iorun", Kind::IoRun),
+const PREFIXES: [(&str, EventKind); 20] = [
+    ("runtime", EventKind::Runtime),
+    ("run", EventKind::Run),
+    ("sleep", EventKind::Sleep),
+    ("timer", EventKind::Timer),
+    ("lock", EventKind::Lock),
+    ("unlock", EventKind::Unlock),
+    ("wait", EventKind::Wait),
+    ("signal", EventKind::Signal),
+    ("broad", EventKind::Broadcast),
+    ("sync", EventKind::Sync),
+    ("barrier", EventKind::Barrier),
+    ("sem_post", EventKind::SemPost),
+    ("sem_wait", EventKind::SemWait),
+    ("suspend", EventKind::Suspend),
+    ("resume", EventKind::Resume),
+    ("yield", EventKind::Yield),
+    ("fork", EventKind::Fork),
+    ("memrun", EventKind::MemRun),
+    ("mem", EventKind::Mem),
+    ("iorun", EventKind::IoRun),
 ];
 
 /// What keys of events begin with.
@@ -60,7 +60,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// The list `lock_order` of rt-app's old grammar only looks like an event.
-pub fn kind(member: &Member) -> Option<Kind> {
+pub fn kind(member: &Member) -> Option<EventKind> {
     let list = matches!(&member.value, Some(node) if matches!(node.value, Value::List(_)));
     if list && member.key == "lock_order" {
         return None;
@@ -72,7 +72,7 @@ pub fn kind(member: &Member) -> Option<Kind> {
 }
 
 /// Reads a member whose key is one of an event's.
-pub fn read(member: &Member, kind: Kind, thread: &str) -> Result<Event, Fault> {
+pub fn read(member: &Member, kind: EventKind, thread: &str) -> Result<Event, Fault> {
     let key = member.key.as_str();
     let node = || {
         member
@@ -83,32 +83,32 @@ pub fn read(member: &Member, kind: Kind, thread: &str) -> Result<Event, Fault> {
     let micros = || fields::count(node()?, key);
     let name = || Ok(fields::text(node()?, key)?.to_owned());
     let action = match kind {
-        Kind::Run => Action::Run { us: micros()? },
-        Kind::Runtime => Action::Runtime { us: micros()? },
-        Kind::Sleep => Action::Sleep { us: micros()? },
-        Kind::Timer => timer(node()?)?,
-        Kind::Lock => Action::Lock(name()?),
-        Kind::Unlock => Action::Unlock(name()?),
-        Kind::Signal => Action::Signal(name()?),
-        Kind::Broadcast => Action::Broadcast(name()?),
-        Kind::Wait => {
+        EventKind::Run => Action::Run { us: micros()? },
+        EventKind::Runtime => Action::Runtime { us: micros()? },
+        EventKind::Sleep => Action::Sleep { us: micros()? },
+        EventKind::Timer => timer(node()?)?,
+        EventKind::Lock => Action::Lock(name()?),
+        EventKind::Unlock => Action::Unlock(name()?),
+        EventKind::Signal => Action::Signal(name()?),
+        EventKind::Broadcast => Action::Broadcast(name()?),
+        EventKind::Wait => {
             let (on, mutex) = condition(node()?)?;
             Action::Wait { on, mutex }
         }
-        Kind::Sync => {
+        EventKind::Sync => {
             let (on, mutex) = condition(node()?)?;
             Action::Sync { on, mutex }
         }
-        Kind::Barrier => Action::Barrier(name()?),
-        Kind::SemPost => Action::SemPost(name()?),
-        Kind::SemWait => Action::SemWait(name()?),
-        Kind::Suspend => Action::Suspend(suspended(member, thread)?),
-        Kind::Resume => Action::Resume(name()?),
-        Kind::Yield => Action::Yield,
-        Kind::Fork => Action::Fork(name()?),
-        Kind::Mem => Action::Mem { count: micros()? },
-        Kind::IoRun => Action::IoRun { count: micros()? },
-        Kind::MemRun => memrun(node()?, key)?,
+        EventKind::Barrier => Action::Barrier(name()?),
+        EventKind::SemPost => Action::SemPost(name()?),
+        EventKind::SemWait => Action::SemWait(name()?),
+        EventKind::Suspend => Action::Suspend(suspended(member, thread)?),
+        EventKind::Resume => Action::Resume(name()?),
+        EventKind::Yield => Action::Yield,
+        EventKind::Fork => Action::Fork(name()?),
+        EventKind::Mem => Action::Mem { count: micros()? },
+        EventKind::IoRun => Action::IoRun { count: micros()? },
+        EventKind::MemRun => memrun(node()?, key)?,
     };
     Ok(Event {
         at: member.at,

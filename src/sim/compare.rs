@@ -43,7 +43,7 @@ pub struct Outcome {
 #[derive(Clone, Debug, Serialize)]
 pub struct Ceiling {
     /// "exact" or "bound".
-    pub kind: oracle::Kind,
+    pub kind: oracle::OracleKind,
     pub compliance: Summary,
     pub sets: Vec<f64>,
 }
@@ -61,7 +61,7 @@ pub struct Comparison {
 }
 
 /// What to compare, on what, and how to tell how far it is.
-pub struct Plan<'a> {
+pub struct ComparisonPlan<'a> {
     pub workload: String,
     pub seed: u64,
     pub sets: usize,
@@ -74,7 +74,7 @@ pub struct Plan<'a> {
     pub tick: &'a (dyn Fn() + Sync),
 }
 
-pub fn run(plan: &Plan) -> Comparison {
+pub fn run(plan: &ComparisonPlan) -> Comparison {
     let per_set: Vec<(Vec<Metrics>, Option<oracle::Best>, usize, usize)> = (0..plan.sets)
         .into_par_iter()
         .map(|index| {
@@ -155,12 +155,12 @@ fn ceiling(bests: &[Option<oracle::Best>]) -> Option<Ceiling> {
     let all: Option<Vec<oracle::Best>> = bests.iter().copied().collect();
     let all = all?;
     let sets: Vec<f64> = all.iter().map(oracle::Best::compliance).collect();
-    let exact = all.iter().all(|b| b.kind == oracle::Kind::Exact);
+    let exact = all.iter().all(|b| b.kind == oracle::OracleKind::Exact);
     Some(Ceiling {
         kind: if exact {
-            oracle::Kind::Exact
+            oracle::OracleKind::Exact
         } else {
-            oracle::Kind::Bound
+            oracle::OracleKind::Bound
         },
         compliance: Summary::of(&sets)?,
         sets,

@@ -2,7 +2,7 @@
 //! tokens. A warm start, or a student of any policy of the simulator.
 
 use super::batch::Tokens;
-use super::env::Machine;
+use super::env::TrainingMachine;
 use crate::policy::{Blend, Job, Situation, TokenSet};
 use crate::sim::engine::{Knowledge, Plan, ReadyJob, Record, Sim, View};
 use crate::sim::metrics::Metrics;
@@ -99,7 +99,7 @@ impl Default for Rules {
 }
 
 impl Rules {
-    pub fn blend(&self, machine: &Machine) -> Blend {
+    pub fn blend(&self, machine: &TrainingMachine) -> Blend {
         let set = &machine.set;
         let hidden = machine.options.knowledge == Knowledge::History;
         let slack = if set.cores > 1 {
@@ -132,7 +132,7 @@ const MASTERS: [&str; 7] = [
 const EVEN: f64 = 2e-4;
 
 /// The teacher of this name for a machine.
-pub fn teacher(machine: &Machine, name: &str) -> Box<dyn Policy> {
+pub fn teacher(machine: &TrainingMachine, name: &str) -> Box<dyn Policy> {
     let master = |name: &str| (policies::find(name).expect("a policy of ours").make)();
     let set = &machine.set;
     if name == ORACLE {
@@ -197,7 +197,7 @@ pub struct Lesson {
 
 /// One run of a machine under a policy that teaches by what it does.
 pub fn watch(
-    machine: &Machine,
+    machine: &TrainingMachine,
     teacher: &mut dyn Policy,
     kept: f64,
     seed: u64,
@@ -216,7 +216,7 @@ pub fn watch(
 
 /// One run of a machine under any policy, every decision judged by the rule.
 pub fn judge(
-    machine: &Machine,
+    machine: &TrainingMachine,
     driver: &mut dyn Policy,
     config: &CloneConfig,
     seed: u64,
@@ -261,7 +261,7 @@ impl Lesson {
 
 /// Runs the machine and shows some of the contested decisions.
 pub(super) fn observe(
-    machine: &Machine,
+    machine: &TrainingMachine,
     driver: &mut dyn Policy,
     kept: f64,
     seed: u64,

@@ -10,7 +10,7 @@
 //! comes t later counts γ^(t/unit).
 
 use super::batch::Tokens;
-use super::env::Machine;
+use super::env::TrainingMachine;
 use super::learner::Learner;
 use crate::policy::{Context, Decider, Scorer};
 use crate::sim::engine::{Plan, Record, Sim};
@@ -220,7 +220,7 @@ struct Pending {
 
 /// One run of a machine with exploration.
 pub fn gather<S: Scorer + ?Sized>(
-    machine: &Machine,
+    machine: &TrainingMachine,
     scorer: &mut S,
     config: &DqnConfig,
     counters: &Counters,

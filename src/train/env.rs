@@ -95,7 +95,7 @@ impl Curriculum {
     }
 
     /// The machine of this seed.
-    pub fn draw(&self, tokenizer: &Tokenizer, horizon_ns: Ns, seed: u64) -> Machine {
+    pub fn draw(&self, tokenizer: &Tokenizer, horizon_ns: Ns, seed: u64) -> TrainingMachine {
         let mut rng = Rng::new(seed);
         let hidden = rng.chance(self.hidden);
         let execution = hidden.then(|| {
@@ -133,7 +133,7 @@ impl Curriculum {
             true => OverloadRule::Fit,
             false => overload_rule(semantics, set.cores),
         };
-        Machine {
+        TrainingMachine {
             policy: PolicyConfig {
                 shield_config: ShieldConfig {
                     overload,
@@ -229,7 +229,7 @@ fn stretch(set: &mut TaskSet, factor: f64) {
 
 /// A machine with its task set, and how decisions are made on it.
 #[derive(Clone, Debug)]
-pub struct Machine {
+pub struct TrainingMachine {
     pub set: TaskSet,
     pub options: Options,
     pub policy: PolicyConfig,
@@ -237,7 +237,7 @@ pub struct Machine {
     pub load_unknown: f64,
 }
 
-impl Machine {
+impl TrainingMachine {
     pub fn is_overloaded(&self) -> bool {
         self.set.utilisation() > self.set.cores as f64
     }
@@ -252,14 +252,14 @@ mod tests {
         let curriculum = Curriculum::default();
         let tokenizer = Tokenizer::default();
         let draw = |seed| curriculum.draw(&tokenizer, 2 * SECOND, seed);
-        let machines: Vec<Machine> = (0..400).map(draw).collect();
+        let machines: Vec<TrainingMachine> = (0..400).map(draw).collect();
         for (seed, machine) in machines.iter().enumerate() {
             machine.set.check().unwrap();
             assert_eq!(machine.set, draw(seed as u64).set);
             let load = machine.set.utilisation() / machine.set.cores as f64;
             assert!(load < 2.05, "{load}");
         }
-        let any = |test: &dyn Fn(&Machine) -> bool| machines.iter().any(test);
+        let any = |test: &dyn Fn(&TrainingMachine) -> bool| machines.iter().any(test);
         assert!(any(&|m| m.set.cores == 16) && any(&|m| m.set.tasks.len() > 50));
         assert!(any(&|m| m.options.knowledge == Knowledge::History));
         assert!(any(&|m| m.options.semantics == Semantics::Abort));

@@ -219,7 +219,7 @@ impl Cell {
                 make: &entry.make,
             }
         }));
-        compare::run(&compare::Plan {
+        compare::run(&compare::ComparisonPlan {
             workload: self.workload.into(),
             seed,
             sets,

@@ -9,7 +9,7 @@
 use super::base::Base;
 use super::batch::Tokens;
 use super::dqn::huber;
-use super::env::Machine;
+use super::env::TrainingMachine;
 use crate::policy::{Context, Decider, Scorer};
 use crate::sim::engine::{Event, Plan, Record, Sim};
 use crate::sim::policies::{ask_again, carry_out, run_all};
@@ -132,7 +132,7 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(machine: &'a Machine) -> Run<'a> {
+    fn new(machine: &'a TrainingMachine) -> Run<'a> {
         let record = Record {
             events: true,
             ..Record::default()
@@ -179,7 +179,7 @@ impl<'a> Run<'a> {
 
 /// One run of a machine under the policy of `scorer`, with what was tried out on the way.
 pub fn explore<S: Scorer + ?Sized>(
-    machine: &Machine,
+    machine: &TrainingMachine,
     scorer: &mut S,
     config: &RolloutConfig,
     seed: u64,
@@ -217,7 +217,7 @@ struct Pace {
     per_ns: f64,
 }
 
-fn pace<S: Scorer + ?Sized>(machine: &Machine, scorer: &mut S) -> Pace {
+fn pace<S: Scorer + ?Sized>(machine: &TrainingMachine, scorer: &mut S) -> Pace {
     let mut run = Run::new(machine);
     let mut plan = Plan::default();
     let (mut contested, mut all) = (0.0, 0.0);
@@ -242,7 +242,7 @@ struct Outlook<'a> {
 }
 
 impl Outlook<'_> {
-    fn new<'a>(machine: &Machine, config: &'a RolloutConfig, pace: Pace) -> Outlook<'a> {
+    fn new<'a>(machine: &TrainingMachine, config: &'a RolloutConfig, pace: Pace) -> Outlook<'a> {
         let stretch = match machine.options.semantics {
             Semantics::Abort => 1.0,
             Semantics::Continue => 2.0,
@@ -261,7 +261,7 @@ impl Outlook<'_> {
 /// Tries the choices of this moment; the best of them, if it matters.
 fn try_out<S: Scorer + ?Sized>(
     now: &Run<'_>,
-    machine: &Machine,
+    machine: &TrainingMachine,
     scorer: &mut S,
     outlook: &Outlook<'_>,
     rng: &mut Rng,
@@ -315,7 +315,7 @@ fn try_out<S: Scorer + ?Sized>(
 /// What is met and missed from here on under the policy.
 fn value<S: Scorer + ?Sized>(
     mut run: Run<'_>,
-    machine: &Machine,
+    machine: &TrainingMachine,
     scorer: &mut S,
     outlook: &Outlook<'_>,
 ) -> f32 {

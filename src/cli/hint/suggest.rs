@@ -13,7 +13,7 @@ use crate::cli::out;
 use crate::hint::duration::Pretty;
 use crate::proc;
 use crate::record::rhythm::{propose, NoRhythm, Proposal};
-use crate::record::{now_ns, Record, Recorder};
+use crate::record::{now_ns, Recorder, TaskRecord};
 
 /// Long enough for a rhythm of a second.
 const USUAL_WATCH_NS: u64 = 10_000_000_000;
@@ -65,7 +65,7 @@ pub fn run(args: &HintArgs, pid: i32) -> Result<(), Failure> {
 
 /// Everything on the machine is recorded, because the recorder tells jobs from stretches only
 /// then; what others did is dropped at once.
-fn watch(tids: &[i32], asked: u64) -> anyhow::Result<(BTreeMap<i32, Vec<Record>>, u64)> {
+fn watch(tids: &[i32], asked: u64) -> anyhow::Result<(BTreeMap<i32, Vec<TaskRecord>>, u64)> {
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = stop.clone();
     ctrlc::set_handler(move || stopped.store(true, Ordering::Relaxed))?;
@@ -73,8 +73,8 @@ fn watch(tids: &[i32], asked: u64) -> anyhow::Result<(BTreeMap<i32, Vec<Record>>
     let mut recorder = Recorder::start(None, &mut storage)?;
     let start = recorder.start_ns;
     out::errln!("watching for {}; Ctrl-C ends it early", Pretty(asked));
-    let mut records: BTreeMap<i32, Vec<Record>> = BTreeMap::new();
-    let mut keep = |seen: Vec<Record>| {
+    let mut records: BTreeMap<i32, Vec<TaskRecord>> = BTreeMap::new();
+    let mut keep = |seen: Vec<TaskRecord>| {
         for record in seen {
             let tid = record.tid as i32;
             if tids.contains(&tid) {

@@ -9,7 +9,7 @@ use super::{guest, CalibrationArg, ReplayArgs, USUAL_LIVE};
 use crate::cli::out;
 use crate::cli::sim::distinct;
 use crate::report::file::write_whole;
-use crate::rtapp::live::{cpus_for, kernel, Collected, Entrant, Plan, Run};
+use crate::rtapp::live::{cpus_for, kernel, Collected, Entrant, LivePlan, Run};
 use crate::rtapp::outcome::{self, Outcome};
 use crate::rtapp::Workload;
 
@@ -81,7 +81,7 @@ impl Live {
         let and_simulated = !args.policy.is_empty();
         match field {
             Field::Here => {
-                let plan = Plan {
+                let plan = LivePlan {
                     workload,
                     converted: &input.converted,
                     entrants: &entrants,

@@ -276,7 +276,7 @@ fn compare_all(args: &SimArgs, source: &Source, entries: &[&Entry]) -> Result<Ve
     let comparisons = modes
         .into_iter()
         .map(|semantics| {
-            let plan = compare::Plan {
+            let plan = compare::ComparisonPlan {
                 workload: args.workload.clone(),
                 seed: args.seed,
                 sets,

@@ -60,8 +60,8 @@ pub(super) fn table_of(comparisons: &[Comparison], wide: bool) -> Table {
         if let Some(ceiling) = &c.oracle {
             let s = &ceiling.compliance;
             let name = match ceiling.kind {
-                oracle::Kind::Exact => "oracle (exact)",
-                oracle::Kind::Bound => "oracle (bound)",
+                oracle::OracleKind::Exact => "oracle (exact)",
+                oracle::OracleKind::Bound => "oracle (bound)",
             };
             let mut row = vec![name.to_owned(), late.to_owned()];
             row.extend(spread(Some(s)));

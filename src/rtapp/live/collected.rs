@@ -12,14 +12,14 @@ const VERSION: u32 = 1;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Collected {
     version: u32,
-    pub machine: Machine,
+    pub machine: LiveMachine,
     pub runs: Vec<Run>,
     pub notes: Vec<String>,
 }
 
 /// Where it ran.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Machine {
+pub struct LiveMachine {
     pub kernel: String,
     /// Those that rt-app could use.
     pub cpus: Vec<u32>,
@@ -91,7 +91,7 @@ impl Run {
 }
 
 impl Collected {
-    pub fn new(machine: Machine) -> Collected {
+    pub fn new(machine: LiveMachine) -> Collected {
         Collected {
             version: VERSION,
             machine,
@@ -150,7 +150,7 @@ mod tests {
         let text = br#"{"global": {"duration": 1}, "tasks": {"a": {"run": 1000,
             "timer": {"ref": "unique", "period": 100000}}}}"#;
         let converted = convert(&Workload::parse(text).unwrap(), &Wishes::default()).unwrap();
-        let mut sent = Collected::new(Machine {
+        let mut sent = Collected::new(LiveMachine {
             kernel: "6.18".into(),
             cpus: vec![1],
             calibration_ns: 188,

@@ -8,7 +8,7 @@
 
 use anyhow::Result;
 
-use crate::record::Record;
+use crate::record::TaskRecord;
 use crate::rtapp::convert::{Converted, Origin};
 use crate::rtapp::log::{Log, Row, RunTimes};
 use crate::rtapp::workload::{Action, Thread, Workload};
@@ -180,7 +180,7 @@ pub fn segments(
     workload: &Workload,
     converted: &Converted,
     judged: &Judged,
-    stretches: &[Record],
+    stretches: &[TaskRecord],
     tids: &[u32],
     cpus: &[u32],
 ) -> Vec<Segment> {
@@ -192,7 +192,7 @@ pub fn segments(
         let Some(&tid) = tid else { continue };
         let own = crate::rtapp::outcome::of_task(&judged.jobs, task);
         let mut index = 0;
-        let mut stretches: Vec<&Record> = stretches.iter().filter(|s| s.tid == tid).collect();
+        let mut stretches: Vec<&TaskRecord> = stretches.iter().filter(|s| s.tid == tid).collect();
         stretches.sort_by_key(|stretch| stretch.release_ns);
         for stretch in stretches {
             let start = stretch.release_ns.max(origin) - origin;
@@ -238,7 +238,7 @@ fn one_at_a_time(segments: &mut Vec<Segment>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Kind;
+    use crate::record::RecordKind;
     use crate::rtapp::convert::{convert, Wishes};
 
     const LEAD: u64 = 2_000_000;
@@ -320,8 +320,8 @@ mod tests {
         let (workload, converted) = workload(REGULAR);
         let rows = (0..2).map(|k| row(k, 100_000, 120_000)).collect();
         let judged = judge(&workload, &converted, &[log(rows)], LEAD).unwrap();
-        let stretch = |from_us: u64, to_us: u64| Record {
-            kind: Kind::Stretch,
+        let stretch = |from_us: u64, to_us: u64| TaskRecord {
+            kind: RecordKind::Stretch,
             tid: 77,
             tgid: 70,
             cpu: 1,
@@ -349,8 +349,8 @@ mod tests {
             .collect();
         let judged = judge(&workload, &converted, &logs, LEAD).unwrap();
         // All three from the very beginning, on one CPU.
-        let stretch = |tid: u32, to_us: u64| Record {
-            kind: Kind::Stretch,
+        let stretch = |tid: u32, to_us: u64| TaskRecord {
+            kind: RecordKind::Stretch,
             tid,
             tgid: 70,
             cpu: 1,

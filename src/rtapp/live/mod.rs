@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{bail, ensure, Context, Result};
 
-pub use self::collected::{Collected, Machine, Run};
+pub use self::collected::{Collected, LiveMachine, Run};
 pub use self::guard::Scratch;
 pub use self::schedulers::{installed, own_means, Entrant, FIFO_BY_RATE, KERNELS_OWN};
 
@@ -32,7 +32,7 @@ use crate::policy::network::Model;
 pub struct Interrupted;
 
 /// What is to be run.
-pub struct Plan<'a> {
+pub struct LivePlan<'a> {
     pub workload: &'a Workload,
     pub converted: &'a Converted,
     pub entrants: &'a [Entrant],
@@ -67,7 +67,7 @@ pub fn cpus_for(workload: &Workload, online: &[u32], cores: Option<usize>) -> Re
     }
 }
 
-impl Plan<'_> {
+impl LivePlan<'_> {
     /// Runs all; who fails has the reason in its place. Ends early only when told to
     /// (`stop`), or when rt-app cannot run here at all.
     pub fn run(&self, stop: &AtomicBool, tell: &dyn Fn(&str)) -> Result<Collected> {
@@ -87,7 +87,7 @@ impl Plan<'_> {
             Calibration::NsPerLoop(_) => calibrate(scratch.path(), 0, stop)?,
             Calibration::OnCpu(cpu) => calibrate(scratch.path(), cpu, stop)?,
         };
-        let mut collected = Collected::new(Machine {
+        let mut collected = Collected::new(LiveMachine {
             kernel: kernel::release(),
             cpus: self.cpus.clone(),
             calibration_ns,

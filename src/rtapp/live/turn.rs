@@ -12,9 +12,9 @@ use super::declare::{self, Declared};
 use super::guard::{Launch, Program, Sysctl};
 use super::judge;
 use super::kernel::{online_cpus, Loaded};
-use super::schedulers::{Entrant, Kind};
-use super::{check, Interrupted, Plan, Run};
-use crate::record::{Record, Recorder};
+use super::schedulers::{Entrant, EntrantKind};
+use super::{check, Interrupted, LivePlan, Run};
+use crate::record::{Recorder, TaskRecord};
 use crate::rtapp::log::{self, Log};
 use crate::rtapp::write::{self, Class, Orders, LOG_BASENAME};
 use crate::sim::time::SECOND;
@@ -44,7 +44,7 @@ const RT_RUNTIME: &str = "/proc/sys/kernel/sched_rt_runtime_us";
 struct TooSlow(String);
 
 pub(super) struct Turn<'a> {
-    pub plan: &'a Plan<'a>,
+    pub plan: &'a LivePlan<'a>,
     pub entrant: &'a Entrant,
     pub declared: &'a [Option<Declared>],
     pub calibration_ns: u32,
@@ -78,7 +78,7 @@ impl Turn<'_> {
     /// SCHED_DEADLINE refuses threads that are bound to CPUs, and those that ask for
     /// more than 95 % of the machine.
     fn open_admission(&self) -> Result<Option<Sysctl>> {
-        if self.entrant.kind != Kind::Deadline {
+        if self.entrant.kind != EntrantKind::Deadline {
             return Ok(None);
         }
         let all = online_cpus()?;
@@ -167,7 +167,7 @@ impl Turn<'_> {
         let mut storage = MaybeUninit::uninit();
         // Who ran where is worth having and no reason to fail.
         let mut recorder = Recorder::start(Some(rtapp.pid()), &mut storage).ok();
-        let mut stretches: Vec<Record> = Vec::new();
+        let mut stretches: Vec<TaskRecord> = Vec::new();
         let limit = Duration::from_secs(duration) + RTAPP_GRACE;
         let status = wait(&mut rtapp, limit, self.stop, &mut || {
             if let Some(recorder) = &mut recorder {

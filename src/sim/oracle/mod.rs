@@ -17,7 +17,7 @@ use super::time::Ns;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum OracleKind {
     /// Nobody can do better, and somebody could do this.
     Exact,
     /// Nobody can do better.
@@ -26,7 +26,7 @@ pub enum Kind {
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Best {
-    pub kind: Kind,
+    pub kind: OracleKind,
     /// On-time jobs; a bound need not be whole.
     pub met: f64,
     pub judged: usize,
@@ -100,7 +100,11 @@ pub fn best(set: &TaskSet, semantics: Semantics) -> Option<Best> {
             // maximum is only a bound there, unless nothing need be dropped.
             let exact = exact || (met == jobs.len() && in_turn);
             return Some(Best {
-                kind: if exact { Kind::Exact } else { Kind::Bound },
+                kind: if exact {
+                    OracleKind::Exact
+                } else {
+                    OracleKind::Bound
+                },
                 met: met as f64,
                 judged: jobs.len(),
             });
@@ -124,7 +128,7 @@ fn jobs_overlap(jobs: &[Job]) -> bool {
 #[cfg(feature = "lp")]
 fn bound(set: &TaskSet, semantics: Semantics, jobs: &[Job]) -> Option<Best> {
     lp::upper_bound(set, semantics, jobs).map(|met| Best {
-        kind: Kind::Bound,
+        kind: OracleKind::Bound,
         met,
         judged: jobs.len(),
     })

@@ -11,7 +11,7 @@ fn the_choice_that_meets_more_deadlines_is_worth_more() {
         offset_ns: offset_ms * MS,
         ..Task::periodic(name, 1000 * MS, wcet_ms * MS)
     };
-    let machine = Machine {
+    let machine = TrainingMachine {
         set: TaskSet {
             name: "t".into(),
             cores: 1,
