@@ -36,16 +36,16 @@ use crate::hint::{HintServer, MapStore};
 use crate::intf;
 use crate::policy::CpuMask;
 
-/// Who decides whom to run among jobs with deadlines.
+/// What decides which of the jobs with deadlines runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Policy {
-    /// The network, in this program, and what follows while it does not answer
+    /// The network, in this program; while it does not answer, its tables, then deadlines
     Temponet,
     /// The rule distilled from the network, in the kernel alone
     Distilled,
-    /// Earliest deadline first, hopeless jobs aside, in the kernel alone
+    /// Earliest deadline first; in overload some tasks are given up; in the kernel alone
     Edf,
-    /// Earliest deadline first and nothing else: in overload everybody is late
+    /// Earliest deadline first and nothing else: in overload every job is late
     PlainEdf,
 }
 

@@ -61,7 +61,7 @@ struct BrainArgs {
     #[arg(long, value_name = "FILE")]
     model: Option<PathBuf>,
 
-    /// Who computes it
+    /// What computes the network
     #[arg(long, value_enum, default_value_t = BackendArg::Auto)]
     backend: BackendArg,
 
@@ -69,7 +69,7 @@ struct BrainArgs {
     #[arg(long, value_enum, default_value_t = DeviceArg::Cpu)]
     device: DeviceArg,
 
-    /// Lets the network choose only what costs nobody a deadline; off: the bare paper
+    /// The network may choose only what costs no deadline; off: the bare paper
     #[arg(long, value_enum, default_value_t = Switch::On)]
     shield: Switch,
 
@@ -148,7 +148,7 @@ fn percent(text: &str) -> Result<f64, String> {
 
 #[derive(Debug, Args)]
 pub struct LoadArgs {
-    /// Who decides whom to run
+    /// What decides which job runs
     #[arg(long, value_enum, default_value_t = Policy::Temponet)]
     policy: Policy,
 

@@ -43,7 +43,7 @@ pub struct HintArgs {
     #[arg(long, value_name = "TIME")]
     period: Option<String>,
 
-    /// Who is kept when not all can be on time: 0 (normal) to 3 (mission critical)
+    /// Which tasks are kept when not all can be on time: 0 (normal) to 3 (mission critical)
     #[arg(long, value_name = "N")]
     criticality: Option<String>,
 
@@ -63,7 +63,7 @@ pub struct HintArgs {
     #[arg(long)]
     clear: bool,
 
-    /// Watch this task and propose what to declare; needs root, and no loaded scheduler.
+    /// Watch this task and propose what to declare; needs root, under any scheduler.
     /// Status 1: no rhythm was found
     #[arg(long, value_name = "PID", conflicts_with_all = ["runtime", "deadline", "period", "criticality", "pid", "show", "clear", "command"])]
     suggest: Option<String>,

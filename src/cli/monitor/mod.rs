@@ -28,7 +28,7 @@ use super::out;
 
 /// Watch a scheduler that is already loaded, full screen.
 ///
-/// Who decides now, deadlines met and missed per second and since load, their history, the
+/// What decides now, deadlines met and missed per second and since load, their history, the
 /// tasks that miss most or are about to, and every CPU's load. Keys: q quits, p pauses, s sorts,
 /// / filters, ? explains.
 /// `--once` prints the same as text and ends; `--json` prints the figures, a line each time.

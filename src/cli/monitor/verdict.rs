@@ -1,4 +1,4 @@
-//! Who decides at this moment, in words.
+//! What decides at this moment, in words.
 
 use crate::agent::stats::Metrics;
 

@@ -67,9 +67,10 @@ pub struct ReplayArgs {
     /// was measured on some machine.
     #[arg(long, value_enum, default_value = "measured")]
     pub calibration: CalibrationArg,
-    /// Record what runs on this machine for so many seconds into FILE, a task set that
-    /// replay, sim and train take. Ctrl-C ends it early and keeps what there is.
-    #[arg(long, value_name = "SECONDS", value_parser = record::parse_seconds)]
+    /// Record what runs on this machine for so long, such as 60s, into FILE, a task set that
+    /// replay, sim and train take; a number alone is seconds. Ctrl-C ends it early and keeps
+    /// what there is.
+    #[arg(long, value_name = "TIME", value_parser = record::parse_seconds)]
     pub record: Option<Ns>,
     /// Simulated policies, separated by commas, as `sim --list` names them; edf is
     /// what this scheduler's edf does, as with --against, and plain-edf the textbook's
