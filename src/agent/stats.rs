@@ -106,7 +106,9 @@ pub struct Metrics {
         desc = "per class: declared, inferred, background (no jobs), late (run time and waits only)"
     )]
     pub classes: BTreeMap<String, ClassMetrics>,
-    #[stat(desc = "tasks with the most missed deadlines since load, by name[tid]")]
+    #[stat(
+        desc = "tasks with the most missed deadlines since load, those with declared ones first, by name[tid]"
+    )]
     pub offenders: BTreeMap<String, OffenderMetrics>,
     #[stat(desc = "dispatches straight onto an idle CPU")]
     pub idle: u64,
@@ -341,7 +343,9 @@ fn worst_offenders(map: &impl MapCore) -> BTreeMap<String, OffenderMetrics> {
             Some((tid, read_offender(&row)?))
         })
         .collect();
-    rows.sort_by_key(|(_, row)| std::cmp::Reverse(row.missed));
+    // A missed estimate broke no promise.
+    let declared = intf::temponet_tier_TN_DECLARED;
+    rows.sort_by_key(|(_, row)| (row.tier != declared, std::cmp::Reverse(row.missed)));
     rows.truncate(OFFENDERS_SHOWN);
     rows.into_iter()
         .map(|(tid, row)| {

@@ -68,7 +68,7 @@ impl Metrics {
         }
         if !self.offenders.is_empty() {
             let mut rows: Vec<_> = self.offenders.iter().collect();
-            rows.sort_by_key(|(_, row)| std::cmp::Reverse(row.missed));
+            rows.sort_by_key(|(_, row)| (row.class != "declared", std::cmp::Reverse(row.missed)));
             let rows: Vec<String> = rows
                 .iter()
                 .map(|(name, row)| {

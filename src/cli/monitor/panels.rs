@@ -9,7 +9,9 @@ use crate::agent::stats::{ClassMetrics, Metrics};
 use super::app::App;
 use super::history::{load, spark, Sample};
 use super::source::Look;
-use super::text::{bar, clean, count, duration, lasted, on_time, per_second, percent, rate};
+use super::text::{
+    bar, clean, count, duration, lasted, on_time, per_second, percent, rate, task_name,
+};
 use super::view::Panel;
 
 /// The order in which classes are shown; others follow.
@@ -198,7 +200,7 @@ fn lane(cpu: u32, runs: &CpuMetrics, width: usize) -> Vec<Span<'static>> {
     let task = format!("{}[{}]", clean(&runs.comm, 16), runs.pid);
     vec![
         Span::from(lead),
-        Span::from(format!("{:<name$}", clean(&task, name - 1))),
+        Span::from(format!("{:<name$}", task_name(&task, name - 1))),
         Span::styled(
             format!("{:<11}", clean(&runs.tier, 10)),
             class_style(&runs.tier),

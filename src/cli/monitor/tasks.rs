@@ -11,7 +11,7 @@ use crate::agent::stats::OffenderMetrics;
 use super::app::{App, Sort};
 use super::panels::{dim, panel};
 use super::source::Look;
-use super::text::{clean, count, duration, on_time};
+use super::text::{count, duration, on_time, task_name};
 use super::view::Panel;
 
 /// A task with less slack than this may be late because of one other job.
@@ -52,9 +52,14 @@ pub fn tasks(app: &App, look: &Look, width: u16) -> Panel {
     panel(title, lines, 3)
 }
 
-/// What is unknown stands last.
+/// What is unknown stands last. A missed estimate broke no promise, so declared tasks stand
+/// before others where misses count.
 fn sort(rows: &mut [(&str, TaskRow)], by: Sort) {
-    let misses = |row: &TaskRow| row.missed.map_or(0, |missed| missed.missed);
+    let misses = |row: &TaskRow| {
+        let declared = |missed: &OffenderMetrics| missed.class == "declared";
+        row.missed
+            .map_or((false, 0), |missed| (declared(missed), missed.missed))
+    };
     let lateness = |row: &TaskRow| row.missed.map_or(-1.0, |missed| missed.lateness_max_us);
     let slack = |row: &TaskRow| row.now.map_or(f64::INFINITY, |now| now.slack_us);
     match by {
@@ -99,7 +104,10 @@ impl Columns {
             0 => String::new(),
             level => format!("!{} ", count(level)),
         };
-        let mut text = format!("{:<name$}", clean(&format!("{critical}{task}"), name - 1));
+        let mut text = format!(
+            "{:<name$}",
+            task_name(&format!("{critical}{task}"), name - 1)
+        );
         text += &match row.missed {
             None => format!("{:>7}{:>7}{:>9}", "-", "-", "-"),
             Some(m) => format!(

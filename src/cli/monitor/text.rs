@@ -9,6 +9,22 @@ pub fn clean(text: &str, limit: usize) -> String {
         .collect()
 }
 
+/// `name[tid]` in at most `limit` characters: the number stays, or tasks of one name would
+/// look the same.
+pub fn task_name(task: &str, limit: usize) -> String {
+    let task = clean(task, 100);
+    let long = task.chars().count() > limit;
+    match task.rfind('[').filter(|_| long) {
+        Some(at) => {
+            let (name, tid) = task.split_at(at);
+            let room = limit.saturating_sub(tid.chars().count() + 1);
+            let name: String = name.chars().take(room).collect();
+            clean(&format!("{name}…{tid}"), limit)
+        }
+        None => clean(&task, limit),
+    }
+}
+
 /// A duration of so many microseconds in three or four digits; `-` for none.
 pub fn duration(us: Option<f64>) -> String {
     let Some(us) = us else { return "-".into() };

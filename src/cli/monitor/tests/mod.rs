@@ -6,9 +6,10 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::app::{App, Sort, Step};
 use super::history::spark;
 use super::source::Look;
-use super::text::{bar, clean, count, duration, lasted, on_time, percent, rate};
+use super::text::{bar, clean, count, duration, lasted, on_time, percent, rate, task_name};
 use super::verdict::{verdict, Mood};
 use super::view::share;
+use crate::agent::stats::OffenderMetrics;
 use busy::busy;
 
 /// The sizes that the screen is made for.
@@ -163,6 +164,27 @@ fn tasks_are_sorted_and_filtered_by_keys() {
     assert_eq!(app.press(KeyEvent::from(KeyCode::Esc)), Step::Stay);
     assert_eq!(order(&app).len(), 4);
     assert_eq!(app.press(KeyEvent::from(KeyCode::Esc)), Step::Quit);
+}
+
+#[test]
+fn who_missed_declared_deadlines_stands_first_and_every_task_has_its_number() {
+    let mut look = busy();
+    let guessed = OffenderMetrics {
+        missed: 9000,
+        class: "inferred".into(),
+        ..OffenderMetrics::default()
+    };
+    look.recent
+        .offenders
+        .insert("a-long-name-ok[4321987]".into(), guessed);
+    let screen = screen(&look, 100, 60);
+    let at = |text: &str| {
+        screen
+            .find(text)
+            .unwrap_or_else(|| panic!("no {text}\n{screen}"))
+    };
+    assert!(at("planner[99]") < at("camera[4711]"));
+    assert!(at("camera[4711]") < at("…[4321987]"));
 }
 
 fn press(app: &mut App, keys: &str) {
@@ -344,6 +366,9 @@ fn hostile_names_and_numbers_move_no_cursor() {
 
 #[test]
 fn numbers_fit_their_columns() {
+    assert_eq!(task_name("rcu_preempt[15]", 14), "rcu_preem…[15]");
+    assert_eq!(task_name("rcu_preempt[15]", 15), "rcu_preempt[15]");
+    assert_eq!(task_name("x[1234567890]", 6), "…[1234");
     assert_eq!(duration(None), "-");
     assert_eq!(duration(Some(12.4)), "12 µs");
     assert_eq!(duration(Some(999.7)), "1.0 ms");
