@@ -26,5 +26,5 @@ model=()
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$REPO"
-cargo run --locked --release -q --example onnx_sample -- "$work" "${model[@]}"
+cargo run --locked --profile quick -q --example onnx_sample -- "$work" "${model[@]}"
 "$VENV/bin/python" scripts/check-onnx.py "$work"
