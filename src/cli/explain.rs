@@ -242,7 +242,7 @@ fn printed(model: &Model, outcome: &Outcome) -> String {
     text += &heat_map(model, &values);
     if let Some(agreement) = &outcome.agreement {
         text += &format!(
-            "On {} decisions that it was not fitted to it picks first whom the network picks in {:.1} % (EDF {:.1} %), and {:.1} % of those who run (EDF {:.1} %).\n",
+            "On {} decisions that it was not fitted to, its first choice is the network's in {:.1} % (EDF {:.1} %); of the jobs that the network runs it runs {:.1} % (EDF {:.1} %).\n",
             agreement.contexts,
             100.0 * agreement.first,
             100.0 * agreement.edf_first,

@@ -13,7 +13,7 @@ pub enum Mood {
 pub fn verdict(metrics: &Metrics) -> (String, Mood) {
     let agent = &metrics.agent;
     if agent.level.is_empty() {
-        return ("the scheduler does not say who decides".into(), Mood::Calm);
+        return ("the scheduler does not say what decides".into(), Mood::Calm);
     }
     // Without an agent nobody fell back.
     if agent.backend.is_empty() {
@@ -51,7 +51,7 @@ fn why_idle(metrics: &Metrics) -> &'static str {
         .get("declared")
         .is_some_and(|class| class.runs > 0);
     match (declared_ran, metrics.agent.told > 0) {
-        (_, true) => "deadlines alone settle who runs",
+        (_, true) => "deadlines alone settle what runs",
         (true, false) => "nothing competes",
         (false, false) => "no declared task ran",
     }

@@ -6,7 +6,7 @@ use std::fs;
 
 use anyhow::{Context, Result};
 
-use super::schedulers::{Entrant, EntrantKind};
+use super::schedulers::{Entrant, Kind};
 use crate::hint::{Hint, HintClient};
 use crate::rtapp::convert::Converted;
 use crate::rtapp::workload::Workload;
@@ -101,14 +101,14 @@ pub fn classes(entrant: &Entrant, declared: &[Option<Declared>]) -> Vec<Class> {
     periods.sort_unstable();
     periods.dedup();
     let class = |declared: &Option<Declared>| match (&entrant.kind, declared) {
-        (EntrantKind::AsWritten, _) => Class::AsWritten,
-        (EntrantKind::FifoRm, Some(declared)) => {
+        (Kind::AsWritten, _) => Class::AsWritten,
+        (Kind::FifoRm, Some(declared)) => {
             let rank = periods.partition_point(|&period| period < declared.period_ns);
             Class::Fifo {
                 priority: HIGHEST.saturating_sub(rank as u32).max(1),
             }
         }
-        (EntrantKind::Deadline, Some(declared)) => Class::Deadline {
+        (Kind::Deadline, Some(declared)) => Class::Deadline {
             runtime_us: declared.runtime_ns / US,
             deadline_us: declared.deadline_ns / US,
             period_us: declared.period_ns / US,

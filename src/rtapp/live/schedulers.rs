@@ -16,7 +16,7 @@ const KERNEL_S: [&str; 4] = ["as-is", "eevdf", "fifo-rm", "deadline"];
 const NO_HINTS: &str = "-nohints";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EntrantKind {
+pub enum Kind {
     /// The kernel's own, with all threads as the file has them.
     AsWritten,
     /// The kernel's own, with all threads in its fair class.
@@ -34,7 +34,7 @@ pub enum EntrantKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entrant {
     pub name: String,
-    pub kind: EntrantKind,
+    pub kind: Kind,
 }
 
 impl Entrant {
@@ -42,16 +42,16 @@ impl Entrant {
         let own = name.strip_suffix(NO_HINTS).unwrap_or(name);
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         let kind = match name {
-            "as-is" => EntrantKind::AsWritten,
-            "eevdf" => EntrantKind::Eevdf,
-            "fifo-rm" => EntrantKind::FifoRm,
-            "deadline" => EntrantKind::Deadline,
-            _ if OWN.contains(&own) => EntrantKind::Own {
+            "as-is" => Kind::AsWritten,
+            "eevdf" => Kind::Eevdf,
+            "fifo-rm" => Kind::FifoRm,
+            "deadline" => Kind::Deadline,
+            _ if OWN.contains(&own) => Kind::Own {
                 policy: own.into(),
                 hints: own == name,
             },
             "scx_temponet" => bail!("scx_temponet goes by the name of its policy: edf, temponet"),
-            peer if peer.starts_with("scx_") && peer.chars().all(plain) => EntrantKind::Peer(peer.into()),
+            peer if peer.starts_with("scx_") && peer.chars().all(plain) => Kind::Peer(peer.into()),
             _ => bail!(
                 "there is no scheduler {name:?} to run against{}; there are as-is, eevdf, fifo-rm, \
                  deadline, edf, plain-edf, temponet and distilled (also with -nohints), and every installed \
@@ -69,31 +69,31 @@ impl Entrant {
     pub fn means(&self) -> Means {
         let kernel = |how: &str| Means::new(Needs::Kernel, how);
         match &self.kind {
-            EntrantKind::AsWritten | EntrantKind::Eevdf => kernel(KERNELS_OWN),
-            EntrantKind::FifoRm => kernel(FIFO_BY_RATE),
-            EntrantKind::Deadline => kernel("SCHED_DEADLINE"),
-            EntrantKind::Own { policy, hints } => Means {
+            Kind::AsWritten | Kind::Eevdf => kernel(KERNELS_OWN),
+            Kind::FifoRm => kernel(FIFO_BY_RATE),
+            Kind::Deadline => kernel("SCHED_DEADLINE"),
+            Kind::Own { policy, hints } => Means {
                 declares: *hints,
                 ..own_means(policy)
             },
-            EntrantKind::Peer(name) => Means::new(Needs::Scheduler, format!("`{name}`")),
+            Kind::Peer(name) => Means::new(Needs::Scheduler, format!("`{name}`")),
         }
     }
 
     /// Declared deadlines are for our own scheduler; nobody else reads them.
     pub fn wants_hints(&self) -> bool {
-        matches!(self.kind, EntrantKind::Own { hints: true, .. })
+        matches!(self.kind, Kind::Own { hints: true, .. })
     }
 
     /// Whether a network decides.
     pub fn wants_model(&self) -> bool {
-        matches!(&self.kind, EntrantKind::Own { policy, .. } if uses_network(policy))
+        matches!(&self.kind, Kind::Own { policy, .. } if uses_network(policy))
     }
 
     /// How its program is started; nothing for the kernel's own.
     pub fn command(&self, density: f64, model: Option<&Path>) -> Result<Option<Vec<OsString>>> {
         match &self.kind {
-            EntrantKind::Own { policy, .. } => {
+            Kind::Own { policy, .. } => {
                 let program = std::env::current_exe()?;
                 // Workloads that ask for more than there is are the point of many runs.
                 let most = format!("{:.2}", (density * 1.05).max(0.95));
@@ -109,7 +109,7 @@ impl Entrant {
                 }
                 Ok(Some(words))
             }
-            EntrantKind::Peer(name) => match installed(name) {
+            Kind::Peer(name) => match installed(name) {
                 Some(path) => Ok(Some(vec![path.into()])),
                 None => bail!("{name} is not installed: it is in no folder of PATH"),
             },
@@ -121,8 +121,8 @@ impl Entrant {
     pub fn goes_by(&self, ops: &str) -> bool {
         let is = |name: &str| ops.starts_with(name);
         match &self.kind {
-            EntrantKind::Own { .. } => is("temponet"),
-            EntrantKind::Peer(name) => is(name.trim_start_matches("scx_")) || is(name),
+            Kind::Own { .. } => is("temponet"),
+            Kind::Peer(name) => is(name.trim_start_matches("scx_")) || is(name),
             _ => false,
         }
     }
@@ -161,13 +161,13 @@ mod tests {
     #[test]
     fn names_say_who_schedules_and_whether_deadlines_are_declared() {
         let kind = |name: &str| Entrant::parse(name).unwrap().kind;
-        let own = |policy: &str, hints| EntrantKind::Own {
+        let own = |policy: &str, hints| Kind::Own {
             policy: policy.into(),
             hints,
         };
         assert_eq!(kind("edf"), own("edf", true));
         assert_eq!(kind("temponet-nohints"), own("temponet", false));
-        assert_eq!(kind("scx_bpfland"), EntrantKind::Peer("scx_bpfland".into()));
+        assert_eq!(kind("scx_bpfland"), Kind::Peer("scx_bpfland".into()));
         for wrong in ["eevdf-nohints", "scx_temponet", "scx_/bin/sh", "", "rm -rf"] {
             assert!(Entrant::parse(wrong).is_err(), "{wrong}");
         }

@@ -12,7 +12,7 @@ use super::declare::{self, Declared};
 use super::guard::{Launch, Program, Sysctl};
 use super::judge;
 use super::kernel::{online_cpus, Loaded};
-use super::schedulers::{Entrant, EntrantKind};
+use super::schedulers::{Entrant, Kind};
 use super::{check, Interrupted, LivePlan, Run};
 use crate::record::{Recorder, TaskRecord};
 use crate::rtapp::log::{self, Log};
@@ -78,7 +78,7 @@ impl Turn<'_> {
     /// SCHED_DEADLINE refuses threads that are bound to CPUs, and those that ask for
     /// more than 95 % of the machine.
     fn open_admission(&self) -> Result<Option<Sysctl>> {
-        if self.entrant.kind != EntrantKind::Deadline {
+        if self.entrant.kind != Kind::Deadline {
             return Ok(None);
         }
         let all = online_cpus()?;

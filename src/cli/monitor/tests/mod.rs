@@ -247,7 +247,7 @@ fn who_decides_is_said_as_it_is() {
     metrics.agent.decisions = 0;
     assert_eq!(
         verdict(&metrics).0,
-        "agent idle: deadlines alone settle who runs"
+        "agent idle: deadlines alone settle what runs"
     );
     metrics.agent.told = 0;
     assert_eq!(verdict(&metrics).0, "agent idle: nothing competes");
@@ -315,7 +315,7 @@ fn nothing_reported_is_drawn_as_nothing() {
             &[
                 "no figures",
                 "not reported",
-                "the scheduler does not say who decides",
+                "the scheduler does not say what decides",
             ],
         );
     }
