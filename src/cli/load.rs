@@ -54,7 +54,7 @@ enum MappingArg {
     Sinkhorn,
 }
 
-/// The network and those who run it.
+/// The network and what runs it.
 #[derive(Debug, Args)]
 struct BrainArgs {
     /// The network to run, instead of the one built in (SIGHUP reads it again)

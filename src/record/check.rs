@@ -13,7 +13,7 @@ use crate::sim::time::{Ns, MS, SECOND};
 
 /// How far a recording and the kernel's count may be apart, of the count.
 const TOLERANCE: f64 = 0.02;
-/// The kernel counts who is on a CPU at ticks: both ends of a count are up to 10 ms old.
+/// The kernel counts time on a CPU at ticks: both ends of a count are up to 10 ms old.
 const TICKS: Ns = 20 * MS;
 /// Where CPUs run without ticks, up to a second.
 const WITHOUT_TICKS: Ns = 2 * SECOND;

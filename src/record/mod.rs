@@ -1,6 +1,6 @@
 //! What runs on this machine, under any scheduler, as a task set.
 //!
-//! The `recorder` watches who runs, through `bpf/record.bpf.c`; `book` keeps every task's jobs
+//! The `recorder` watches what runs, through `bpf/record.bpf.c`; `book` keeps every task's jobs
 //! in bounded memory, `check` refuses what cannot be true, `shape` finds out what kind of task
 //! each of them is, and `rhythm` which declaration would fit it.
 

@@ -1,4 +1,4 @@
-//! Watches who runs, through `bpf/record.bpf.c`: with any scheduler, and none of
+//! Watches what runs, through `bpf/record.bpf.c`: with any scheduler, and none of
 //! ours loaded.
 
 use std::io::Read as _;

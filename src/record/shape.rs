@@ -1,8 +1,8 @@
 //! What kind of task each of those was that ran.
 //!
-//! Who is released every so often, all the time, is periodic: period and run times
-//! as measured. Who hardly ever sleeps is a hog: its work comes in portions, when it
-//! really ran, and is never due. Everybody else is a trace, and a job is due when
+//! A task that is released at even intervals, to the end, is periodic: period and run times
+//! as measured. A task that hardly ever sleeps is a hog: its work comes in portions, when it
+//! really ran, and is never due. Any other is a trace, and a job is due when
 //! its task wakes up next.
 
 use std::collections::BTreeMap;

@@ -80,7 +80,7 @@ pub struct Outcome {
     pub tasks: Vec<TaskOutcome>,
     #[serde(skip)]
     pub jobs: Vec<JobRecord>,
-    /// Who ran where; nothing for what was recorded.
+    /// Which task ran where; nothing for what was recorded.
     #[serde(skip)]
     pub segments: Vec<Segment>,
 }
@@ -89,7 +89,7 @@ pub struct Outcome {
 pub struct TaskOutcome {
     pub name: String,
     pub critical: bool,
-    /// CPUs it used on average; known where it is known who ran when.
+    /// CPUs it used on average; known where it is known which task ran when.
     pub cpus_used: Option<f64>,
     #[serde(flatten)]
     pub figures: Figures,
@@ -147,7 +147,7 @@ pub fn recorded(converted: &Converted, fates: Vec<JobRecord>) -> Outcome {
     outcome("recorded", source, converted, tally, fates, unknown)
 }
 
-/// A run on a machine: what the logs say, and who ran where.
+/// A run on a machine: what the logs say, and which task ran where.
 pub fn live(
     scheduler: &str,
     loaded: &str,
@@ -245,7 +245,7 @@ fn tally_of<'a>(set: &TaskSet, jobs: impl Iterator<Item = &'a JobRecord>) -> Tal
     tally
 }
 
-/// `known`: who ran where, and so how busy the cores were and how often jobs moved.
+/// `known`: which task ran where, and so how busy the cores were and how often jobs moved.
 fn figures(converted: &Converted, tally: &Tally, jobs: &[JobRecord], known: bool) -> Figures {
     let set = &converted.set;
     let metrics = Metrics::of(tally, set.cores, set.horizon_ns);

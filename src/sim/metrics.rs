@@ -27,12 +27,12 @@ pub struct Metrics {
     pub lateness_p95_ms: f64,
     pub lateness_p99_ms: f64,
     pub lateness_max_ms: f64,
-    /// Absent where nobody knows who ran when.
+    /// Absent where it is not known which task ran when.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub migrations: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preemptions: Option<u64>,
-    /// Share of the cores' time spent on jobs; absent where nobody knows who ran when.
+    /// Share of the cores' time spent on jobs; absent where it is not known which task ran when.
     pub utilisation: Option<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! Behavioural cloning: learn whom a teacher runs, by cross-entropy over the
+//! Behavioural cloning: learn which job a teacher runs, by cross-entropy over the
 //! tokens. A warm start, or a student of any policy of the simulator.
 
 use super::batch::Tokens;
@@ -19,7 +19,7 @@ use std::collections::HashSet;
 pub struct CloneConfig {
     /// A policy of the simulator; `best`: on every machine the one that meets
     /// the most deadlines there; `oracle`: on one core where late jobs are aborted
-    /// one who knows the future, elsewhere as `best`; or `rule`, see [`Rules`].
+    /// the one that knows the future, elsewhere as `best`; or `rule`, see [`Rules`].
     pub teacher: String,
     /// Share of the contested decisions that are kept, and of those on machines
     /// that are not overloaded. More of the latter make responses shorter at full
@@ -118,7 +118,7 @@ impl Rules {
     }
 }
 
-/// Who may be the best.
+/// The policies that `best` chooses from.
 const MASTERS: [&str; 7] = [
     "srpt-shield",
     "mh",
@@ -294,7 +294,7 @@ pub(super) fn observe(
     }
 }
 
-/// Cross-entropy between whom the teacher ran and a softmax over all jobs.
+/// Cross-entropy between the job that the teacher ran and a softmax over all jobs.
 pub fn loss(lesson: &Lesson, q: &[f32], dq: &mut [f32]) -> f32 {
     // Idle is no job.
     let logit = |slot: usize| q[slot] + (lesson.tokens.counts[slot] as f32).ln();

@@ -64,7 +64,7 @@ pub struct Suite<'a> {
     pub lines: &'a str,
 }
 
-/// Who meets every cell beside its rivals.
+/// How many contestants every cell has beside its rivals.
 const ENTRANTS: usize = 3;
 
 impl Suite<'_> {
@@ -264,7 +264,7 @@ fn verdict(line: char, rows: &[&Row]) -> LineVerdict {
         'E' => promise(worst >= -NOTHING, at_least_best),
         _ => {
             promise(worst >= -0.1, at_least_best);
-            // Nobody can be two points above 99.
+            // No policy can be two points above 99.
             let ahead = |r: &Row| {
                 let (ours, rival) = (r.critical?, r.rival_critical?);
                 Some((ours - rival, ours >= rival + 2.0 || ours >= 100.0 - ALL_BUT))

@@ -28,7 +28,7 @@ pub struct Cell {
     pub rivals: &'static [&'static str],
 }
 
-/// Everybody who makes sense on one core.
+/// All that make sense on one core.
 const ONE_CORE: &[&str] = &[
     "mh",
     "edf-drop",

@@ -212,7 +212,7 @@ pub fn explore<S: Scorer + ?Sized>(
 /// How often a machine decides.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
-    /// Decisions at which somebody had to wait, in all.
+    /// Decisions at which a job had to wait, in all.
     contested: f64,
     per_ns: f64,
 }
@@ -280,7 +280,7 @@ fn try_out<S: Scorer + ?Sized>(
         if !run.step(scorer, Some(job), &mut plan) {
             continue;
         }
-        // Nobody was asked: everybody may run anyway.
+        // Nothing was decided: all jobs may run anyway.
         if run.decider.scores().len() != 1 + jobs || run.decider.tokens().slots().len() != jobs {
             return None;
         }

@@ -154,7 +154,7 @@ impl Trainer {
     fn watch(&mut self) -> usize {
         let config = &self.config.clone;
         let native = Native::new(&self.learner.slow, Precision::Float);
-        // Whoever knows nothing yet drives nobody.
+        // A network that knows nothing yet drives no machine.
         let drives = config.student_drives * (self.done() * 4.0).min(1.0);
         let lessons = self.on_machines(|machine, seed| {
             let mut lessons = Vec::new();
@@ -203,7 +203,7 @@ impl Trainer {
         for transition in &transitions {
             self.counters.count(transition);
         }
-        // What nobody has learned from yet comes first.
+        // What has not been learned from yet comes first.
         let most = self.priorities.iter().copied().fold(1.0, f32::max);
         let new = vec![most; transitions.len()];
         keep(&mut self.priorities, new, self.config.replay);

@@ -1,5 +1,5 @@
-//! A workload on a machine with a CPU for everybody: when every job would be
-//! released, what it takes, and when it is due, if nobody ever waited for a CPU.
+//! A workload on a machine with a CPU for every thread: when every job would be
+//! released, what it takes, and when it is due, if no thread ever waited for a CPU.
 //!
 //! This is how threads that sleep, share timers, wake each other, lock, meet at
 //! barriers or fork get releases that a scheduler's comparison can hold fixed. A
@@ -118,7 +118,7 @@ pub fn run(workload: &Workload, limits: Limits) -> Result<Vec<Life>, TooLong> {
 struct Machine<'a> {
     programs: &'a Programs,
     limits: Limits,
-    /// Who goes on when; of those at the same time, who came first.
+    /// Which thread goes on when; of those at the same time, the one that came first.
     agenda: BinaryHeap<Reverse<(Ns, u64, ThreadId)>>,
     sequence: u64,
     steps: u64,

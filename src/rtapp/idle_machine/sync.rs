@@ -1,4 +1,4 @@
-//! What threads wait for each other with. Everything answers whom to wake.
+//! What threads wait for each other with. Every change answers which threads to wake.
 
 use std::collections::VecDeque;
 
@@ -21,7 +21,7 @@ impl Mutex {
         self.owner == Some(thread) && self.waiting.back() != Some(&thread)
     }
 
-    /// Gives it to the first in line, who is to be woken.
+    /// Gives it to the first in line, which is to be woken.
     pub fn unlock(&mut self, thread: ThreadId) -> Option<ThreadId> {
         if self.owner != Some(thread) {
             return None;
@@ -33,7 +33,7 @@ impl Mutex {
 
 #[derive(Clone, Default)]
 pub struct Condition {
-    /// Who waits, and which mutex it wants back.
+    /// Threads that wait, and which mutex each wants back.
     waiting: VecDeque<(ThreadId, usize)>,
 }
 
@@ -62,7 +62,7 @@ impl Barrier {
         }
     }
 
-    /// Who may go on, when this was the last one missing.
+    /// The threads that may go on, when this was the last one missing.
     pub fn arrive(&mut self, thread: ThreadId) -> Option<Vec<ThreadId>> {
         if self.waiting.len() as u64 + 1 >= self.needed {
             return Some(std::mem::take(&mut self.waiting));

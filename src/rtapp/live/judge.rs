@@ -175,7 +175,7 @@ fn record(task: usize, index: usize, release: Ns, deadline: Ns, finish: Option<N
     }
 }
 
-/// Who ran where, from stretches on CPUs: `tids` by number, `cpus` as the cores.
+/// Which task ran where, from stretches on CPUs: `tids` by number, `cpus` as the cores.
 pub fn segments(
     workload: &Workload,
     converted: &Converted,
@@ -201,7 +201,7 @@ pub fn segments(
             let (Some(core), true) = (core, start < end) else {
                 continue;
             };
-            // Whoever still runs after its job is done is at the next one.
+            // A thread that still runs after its job is done is at the next one.
             let done = |job: &JobRecord| job.finish.is_some_and(|finish| finish <= start);
             while index < own.len() && done(&own[index]) {
                 index += 1;

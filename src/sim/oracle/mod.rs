@@ -1,4 +1,4 @@
-//! What somebody who knows the future could meet: the ceiling of every table.
+//! What a scheduler that knows the future could meet: the ceiling of every table.
 //!
 //! * One core: the exact maximum, by dynamic programming (`exact`), when jobs are
 //!   aborted and never queue behind each other; otherwise the same number is a bound.
@@ -18,9 +18,9 @@ use super::time::Ns;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OracleKind {
-    /// Nobody can do better, and somebody could do this.
+    /// No scheduler can do better, and one could do this.
     Exact,
-    /// Nobody can do better.
+    /// No scheduler can do better.
     Bound,
 }
 
@@ -74,7 +74,7 @@ pub fn jobs(set: &TaskSet) -> Vec<Job> {
     all
 }
 
-/// The judged jobs that somebody who knows the future would do on one core where
+/// The judged jobs that a scheduler that knows the future would do on one core where
 /// late jobs are aborted, as many as can be; none where that takes too long or is
 /// not known.
 pub fn chosen(set: &TaskSet, semantics: Semantics, limit: usize) -> Option<Vec<Job>> {

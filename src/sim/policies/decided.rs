@@ -14,7 +14,7 @@ pub struct Decided<S> {
     scorer: S,
     decider: Decider,
     situations: Situations,
-    /// Whom the shield gives up is settled by the machine.
+    /// The machine settles what the shield gives up.
     settles: bool,
     at_events_only: bool,
 }
@@ -24,7 +24,7 @@ impl<S: Scorer> Decided<S> {
         Self::seeing(Situations::new(), config, scorer)
     }
 
-    /// The same, giving up whom it befits the machine to give up.
+    /// The same, giving up what suits the machine: jobs or tasks.
     pub fn for_machine(config: PolicyConfig, scorer: S) -> Self {
         Self {
             settles: true,
@@ -106,7 +106,7 @@ impl<S: Scorer> Policy for Decided<S> {
     }
 }
 
-/// Whom to give up on such a machine: jobs where late ones are thrown away, whole
+/// What to give up on such a machine: jobs where late ones are thrown away, whole
 /// tasks where they go on. With several cores whole tasks, too: admission job by
 /// job, which then tests total work only, meets 0.3 to 1.4 points less on few heavy
 /// tasks.
@@ -117,7 +117,7 @@ pub fn overload_rule(semantics: Semantics, cores: usize) -> OverloadRule {
     }
 }
 
-/// Runs everybody where nobody has to wait: as in the kernel, nobody is asked then.
+/// Runs all jobs where none has to wait: as in the kernel, nothing is decided then.
 pub fn run_all(view: &View, plan: &mut Plan) -> bool {
     let uncontested = view.jobs.len() <= view.cores;
     if uncontested {
@@ -133,7 +133,7 @@ pub fn carry_out(decision: &Decision, view: &View, plan: &mut Plan) {
     }
 }
 
-/// When to ask again if nothing happens. Whoever is served only because he has waited
+/// When to ask again if nothing happens. A task that is served only because it has waited
 /// for long is served for a tick.
 pub fn ask_again(decision: &Decision, view: &View, plan: &mut Plan) {
     let soon = view.cores > 1 || decision.late_due;

@@ -3,7 +3,7 @@
 //! It is [`Decided::bare`](super::Decided::bare) with the same rule, and
 //! `tests/sim_decided.rs` holds it to the same schedules. But the score of a job
 //! that waits only changes when its slack falls into the next bin, so only those
-//! who come to an edge are scored again, where the kernel's code scores everybody.
+//! that come to an edge are scored again, where the kernel's code scores all.
 
 use super::decided::paper_slack_bins;
 use super::waiting::{ordered, Watch};
@@ -37,13 +37,13 @@ pub struct Distilled {
     burst: BurstMonitor,
     mapper: Mapper,
     watch: Watch,
-    /// By task, of those who wait: their ranks, those in the highest slack bin
+    /// By task, of the waiting ones: their ranks, those in the highest slack bin
     /// apart, their scores, and the latest moment in their bin.
     ranks: MinTree<Rank>,
     reserved: MinTree<Rank>,
     scores: MinTree,
     edges: MinTree,
-    /// By task, of those who wait: are they in the lowest bin? And how many are.
+    /// By task, of the waiting ones: are they in the lowest bin? And how many are.
     is_below: Vec<bool>,
     below: usize,
     /// Beside `View::running`.
@@ -212,7 +212,7 @@ impl Policy for Distilled {
 
     fn decide(&mut self, view: &View, plan: &mut Plan) {
         self.follow(view);
-        // As in the kernel, nobody is asked where everybody can run.
+        // As in the kernel, the rule is not asked where all can run.
         if view.jobs.len() <= view.cores {
             view.jobs.iter().for_each(|job| plan.run(job.task));
             return;

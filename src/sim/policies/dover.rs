@@ -35,7 +35,7 @@ pub struct Dover {
     current: Option<JobId>,
     /// Preempted while nothing was endangered; the last is the most recent.
     recent: Vec<Suspended>,
-    /// Everybody else who waits.
+    /// All other waiting jobs.
     others: Vec<JobId>,
     abandoned: Vec<JobId>,
     /// The job of each task that was seen last.

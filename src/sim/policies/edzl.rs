@@ -12,7 +12,7 @@ use crate::sim::time::{Ns, NEVER};
 
 pub struct Edzl {
     watch: Watch,
-    /// By task, of those who wait: deadlines, the order of the queue of the
+    /// By task, of the waiting ones: deadlines, the order of the queue of the
     /// urgent ones, and when the others come to zero laxity.
     deadlines: MinTree,
     urgent: MinTree,
@@ -35,7 +35,7 @@ impl Default for Edzl {
     }
 }
 
-/// Among equals who runs stays, then the order of the queue.
+/// Among equals a running job stays, then the order of the queue.
 const WAITS: u64 = 1 << 63;
 
 impl Edzl {
@@ -108,7 +108,7 @@ impl Policy for Edzl {
             });
         self.best.run(plan);
 
-        // Those who wait from now on; some of them are running still.
+        // Those that wait from now on; some of them are running still.
         for &task in self.watch.taken() {
             self.latest_starts.set(task as usize, NEVER);
         }

@@ -46,7 +46,7 @@ use crate::policy::{self, DistilledRule, PolicyConfig};
 use crate::spelling;
 use std::sync::LazyLock;
 
-/// Decides whom to run whenever something has happened.
+/// Decides which jobs run whenever something has happened.
 pub trait Policy {
     /// Called once before a run; forget the last one.
     fn start(&mut self, _set: &TaskSet, _cores: usize) {}
@@ -98,7 +98,7 @@ impl<K> Default for Best<K> {
 }
 
 impl<K: Ord + Copy> Best<K> {
-    /// Runs the m jobs of least rank; on a tie who runs already stays, then the
+    /// Runs the m jobs of least rank; on a tie a running job stays, then the
     /// lower task number.
     fn run_least(&mut self, view: &View, plan: &mut Plan, mut rank: impl FnMut(&ReadyJob) -> K) {
         self.clear();
@@ -133,7 +133,7 @@ impl<K: Ord + Copy> Best<K> {
         is_in
     }
 
-    /// Those who are in, the best first.
+    /// Those that are in, the best first.
     pub fn tasks(&self) -> impl Iterator<Item = TaskId> + '_ {
         self.least.iter().map(|&(_, _, task)| task)
     }

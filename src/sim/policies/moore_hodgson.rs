@@ -101,7 +101,7 @@ pub struct MooreHodgson {
     order: Order,
     watch: Watch,
     timely: ByDeadline,
-    /// When each of those who wait becomes hopeless, and the order of those who have.
+    /// When each waiting job becomes hopeless, and the order of the hopeless ones.
     latest_starts: MinTree,
     late: MinTree,
     longest: BinaryHeap<Longest>,
@@ -159,13 +159,13 @@ impl MooreHodgson {
         self.given_up.resize(jobs.len(), false);
         self.longest.clear();
         let (mut work, mut total) = (0, self.timely.work);
-        // Into the heap only go those who stand before one that does not fit.
+        // Only jobs that stand before one that does not fit go into the heap.
         let mut heaped = 0;
         for (n, job) in jobs.iter().enumerate() {
             work += job.remaining;
             let room = view.cores as u64 * (job.deadline - view.now);
             if total <= room {
-                // So do all who come later.
+                // So do all later ones.
                 return;
             }
             if work <= room {
@@ -216,7 +216,7 @@ impl Policy for MooreHodgson {
                 break;
             }
         }
-        // Nobody who can be on time wants the rest.
+        // No job that can be on time wants the rest.
         if best.worst(view.cores).is_none() {
             for (job, _) in self.timely.jobs.iter().zip(&self.given_up).filter(|e| *e.1) {
                 best.offer(view.cores, rank(true, job));

@@ -23,7 +23,7 @@ struct Local {
 }
 
 impl Local {
-    /// Whom to run by an order that is fixed; on a tie who runs already stays.
+    /// The job to run by an order that is fixed; on a tie the running one stays.
     fn choose_by_key(&mut self, view: &View) {
         let Some((key, queue)) = &mut self.queue else {
             return;

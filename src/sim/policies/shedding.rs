@@ -1,6 +1,6 @@
 //! What `--policy edf` does in the kernel (bpf/shed.bpf.h, bpf/pressure.bpf.h): earliest
 //! deadline first, and in overload some are given up until they are on time again. It
-//! sees overload only once jobs have been late for a while, and whoever is given up has
+//! sees overload only once jobs have been late for a while, and a given-up task has
 //! a turn now and then, so it does a little worse than a rule that looks ahead.
 
 use super::{Plan, Policy, View};
@@ -28,12 +28,12 @@ pub struct Shedding {
     late_since: Ns,
     contended_at: Option<Ns>,
     late_ran_at: Option<Ns>,
-    /// Last time that the late one who waited longest had his turn.
+    /// Last time that the late task that had waited longest had its turn.
     served_at: Ns,
     turn: Option<Turn>,
     /// No other turn before this.
     turn_again: Ns,
-    /// Those who may run, the most urgent first.
+    /// Tasks that may run, the most urgent first.
     order: Vec<TaskId>,
 }
 
@@ -95,7 +95,7 @@ impl Policy for Shedding {
 }
 
 impl Shedding {
-    /// Who has come to the end of a job since the last decision, and was it late?
+    /// Which tasks have ended a job since the last decision, and was it late?
     fn note_ends(&mut self, view: &View) {
         for task in 0..self.tasks.len() {
             let now_there = view.job_of(task as TaskId);
@@ -180,7 +180,7 @@ impl Shedding {
         }
     }
 
-    /// Those who are kept by deadline, then the late, the cheapest first.
+    /// Kept tasks by deadline, then the late ones, the cheapest first.
     fn rank(&mut self, view: &View, overloaded: bool) {
         let tasks = &self.tasks;
         let is_late = |task: TaskId| overloaded && tasks[task as usize].dropped;
@@ -197,7 +197,7 @@ impl Shedding {
         });
     }
 
-    /// However little is left, the late have a turn now and then: the one who has
+    /// However little is left, late tasks have a turn now and then: the one that has
     /// waited longest.
     fn give_turn(&mut self, view: &View, overloaded: bool) {
         let now = view.now;

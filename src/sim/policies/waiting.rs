@@ -1,5 +1,5 @@
-//! Who waits, in an order that does not change while they wait: then only those
-//! who came, went, started or stopped have to be looked at, and not the whole queue.
+//! Waiting jobs, in an order that does not change while they wait: then only those
+//! that came, went, started or stopped have to be looked at, and not the whole queue.
 
 use super::{Best, Plan, View};
 use crate::sim::engine::{MinTree, ReadyJob, TaskId, Value};
@@ -16,7 +16,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Everybody at the first decision, later those who may have changed.
+    /// All jobs at the first decision, later those that may have changed.
     pub fn each(&mut self, view: &View, mut look: impl FnMut(TaskId, Option<&ReadyJob>)) {
         let mut look = |task| look(task, view.job_of(task));
         if std::mem::replace(&mut self.begun, true) {
@@ -68,14 +68,14 @@ pub enum Hopeless {
     /// They are jobs like others.
     Keep,
     /// Where jobs are aborted they are not run at all; where they go on they get
-    /// what nobody else wants.
+    /// what no other job wants.
     Drop,
 }
 
 /// On equal keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tie {
-    /// Who runs already stays; then the lower task number.
+    /// A running job stays; then the lower task number.
     Stay,
     /// The lower task number.
     Task,
@@ -86,7 +86,7 @@ pub struct Ordered {
     hopeless: Hopeless,
     tie: Tie,
     watch: Watch,
-    /// By task: the keys of those who wait, and of those who wait in vain.
+    /// By task: the keys of waiting jobs, and of those that wait in vain.
     timely: MinTree,
     late: MinTree,
     /// Of the timely, when each is late.
