@@ -38,9 +38,9 @@ mapfile -t files < <(
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 # A clock that counts instructions: what is shown does not depend on this machine.
-"$REPO/scripts/vm" --kernel "$kernel" --mode icount --cpus 1 --no-fma --timeout 900 --program "$program" --out "$work/out" \
+"$REPO/scripts/vm" --kernel "$kernel" --mode icount --cpus 1 --no-fma --timeout 1800 --program "$program" --out "$work/out" \
     "${files[@]}" --add "$REPO/scripts/guest/measure.sh:/vm/measure" --add "$REPO/scripts/guest/monitor.sh:/vm/monitor" \
-    -- bash /vm/monitor "${size%x*}" "${size#*x}"
+    -- bash /vm/monitor "${size%x*}" "${size#*x}" ${keep:+sizes}
 if [[ -n $keep ]]; then
     mkdir -p "$keep"
     cp -r "$work"/out/. "$keep/"
