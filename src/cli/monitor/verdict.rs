@@ -30,15 +30,16 @@ pub fn verdict(metrics: &Metrics) -> (String, Mood) {
         "agent" => {}
         _ => return poor("the agent is silent: earliest deadline first decides"),
     }
-    if agent.decisions == 0 {
-        return (format!("agent idle: {}", why_idle(metrics)), Mood::Calm);
-    }
-    if agent.given_up > 0 {
+    // While a kept task is late the agent publishes verdicts and no decisions.
+    if agent.given_up > 0 && agent.decisions + agent.told > 0 {
         let text = format!(
             "overload: the agent gave up {} of {} tasks",
             agent.given_up, agent.tasks
         );
         return (text, Mood::Poor);
+    }
+    if agent.decisions == 0 {
+        return (format!("agent idle: {}", why_idle(metrics)), Mood::Calm);
     }
     ("the agent decides".into(), Mood::Good)
 }

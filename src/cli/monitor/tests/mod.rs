@@ -242,6 +242,12 @@ fn bars_tell_none_from_little() {
 fn who_decides_is_said_as_it_is() {
     let mut metrics = busy().recent;
     assert_eq!(verdict(&metrics).1, Mood::Poor);
+    let decisions = std::mem::take(&mut metrics.agent.decisions);
+    assert_eq!(
+        verdict(&metrics).0,
+        "overload: the agent gave up 3 of 12 tasks"
+    );
+    metrics.agent.decisions = decisions;
     metrics.agent.given_up = 0;
     assert_eq!(verdict(&metrics), ("the agent decides".into(), Mood::Good));
     metrics.agent.decisions = 0;
