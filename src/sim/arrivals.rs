@@ -43,13 +43,13 @@ impl JobStream {
             });
         }
         let release = Some(self.next_release).filter(|&release| lasts(release))?;
-        let execution = self.execution_time(set, task);
         self.count += 1;
+        // The gap first: the order of draws is part of what a seed means.
         self.next_release = release.saturating_add(self.gap(set, task));
         Some(JobSpec {
             release,
             deadline: release + task.deadline_ns,
-            execution,
+            execution: self.execution_time(set, task, release),
         })
     }
 
@@ -76,8 +76,8 @@ impl JobStream {
         ((gap as f64 / rate).round() as Ns).max(1)
     }
 
-    /// Of the job that is released next.
-    fn execution_time(&mut self, set: &TaskSet, task: &Task) -> Ns {
+    /// Of the job that has just been counted.
+    fn execution_time(&mut self, set: &TaskSet, task: &Task, release: Ns) -> Ns {
         let rng = &mut self.rng;
         let share = match task.execution {
             Execution::Wcet => return task.wcet_ns,
@@ -94,16 +94,14 @@ impl JobStream {
                 }
             }
             Execution::HeavyTail { low, alpha, cap } => rng.pareto(alpha, low).min(cap),
-            Execution::OneIn { jobs, share } => {
-                match (self.count + 1).is_multiple_of(jobs as usize) {
-                    true => 1.0,
-                    false => share,
-                }
-            }
+            Execution::OneIn { jobs, share } => match self.count.is_multiple_of(jobs as usize) {
+                true => 1.0,
+                false => share,
+            },
             Execution::Drift { from, to } => {
                 let end = task.end_ns.unwrap_or(set.horizon_ns).min(set.horizon_ns);
                 let span = end.saturating_sub(task.offset_ns).max(1);
-                let age = (self.next_release - task.offset_ns).min(span);
+                let age = (release - task.offset_ns).min(span);
                 from + (to - from) * (age as f64 / span as f64)
             }
         };
