@@ -2,10 +2,11 @@
 //!
 //! One folder per room, dependencies pointing one way:
 //! `policy` <- `sim` <- `record`, `train`; `policy`, `hint` <- `agent`; all of these <- `rtapp`
-//! <- `cli`; `intf`, `proc`, `hint` and `report` know data only.
+//! <- `compare` <- `cli`; `intf`, `proc`, `hint` and `report` know data only.
 
 pub mod agent;
 pub mod cli;
+pub mod compare;
 pub mod hint;
 mod intf;
 pub mod policy;

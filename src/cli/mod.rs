@@ -2,6 +2,7 @@
 //! scheduler.
 
 pub mod bench;
+pub mod compare;
 pub mod doctor;
 pub mod eval;
 pub mod explain;
@@ -46,6 +47,7 @@ enum Command {
     Eval(eval::EvalArgs),
     Explain(explain::ExplainArgs),
     Replay(Box<replay::ReplayArgs>),
+    Compare(Box<compare::CompareArgs>),
     Monitor(monitor::MonitorArgs),
 }
 
@@ -68,6 +70,7 @@ pub fn run() -> ExitCode {
             return exit(explain::run(&args).map(|()| ExitCode::SUCCESS), 2)
         }
         Some(Command::Replay(args)) => return exit(replay::run(&args), 2),
+        Some(Command::Compare(args)) => return exit(compare::run(&args), 2),
         Some(Command::Monitor(args)) => {
             return exit(monitor::run(&args).map(|()| ExitCode::SUCCESS), 2)
         }

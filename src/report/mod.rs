@@ -4,4 +4,5 @@ pub mod file;
 pub mod html;
 pub mod perfetto;
 pub mod plot;
+pub mod scatter;
 pub mod table;

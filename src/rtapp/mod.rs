@@ -14,6 +14,7 @@ pub mod json;
 pub mod live;
 pub mod log;
 pub mod note;
+pub mod of_set;
 pub mod outcome;
 mod read;
 mod setting;

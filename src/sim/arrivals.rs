@@ -32,8 +32,9 @@ impl JobStream {
     }
 
     pub fn next_job(&mut self, set: &TaskSet, task: &Task) -> Option<JobSpec> {
+        let lasts = |release: Ns| task.end_ns.is_none_or(|end| release < end);
         if let Arrival::Trace(jobs) = &task.arrival {
-            let job = jobs.get(self.count)?;
+            let job = jobs.get(self.count).filter(|job| lasts(job.release_ns))?;
             self.count += 1;
             return Some(JobSpec {
                 release: job.release_ns,
@@ -41,13 +42,14 @@ impl JobStream {
                 execution: job.execution_ns.max(1),
             });
         }
-        let release = self.next_release;
+        let release = Some(self.next_release).filter(|&release| lasts(release))?;
         self.count += 1;
+        // The gap first: the order of draws is part of what a seed means.
         self.next_release = release.saturating_add(self.gap(set, task));
         Some(JobSpec {
             release,
             deadline: release + task.deadline_ns,
-            execution: execution_time(&mut self.rng, task),
+            execution: self.execution_time(set, task, release),
         })
     }
 
@@ -73,26 +75,38 @@ impl JobStream {
         let rate = set.rate_at(self.next_release);
         ((gap as f64 / rate).round() as Ns).max(1)
     }
-}
 
-fn execution_time(rng: &mut Rng, task: &Task) -> Ns {
-    let share = match task.execution {
-        Execution::Wcet => return task.wcet_ns,
-        Execution::Uniform { low, high } => rng.uniform(low, high),
-        Execution::Overrun {
-            low,
-            probability,
-            factor,
-        } => {
-            if rng.chance(probability) {
-                rng.uniform(1.0, factor)
-            } else {
-                rng.uniform(low, 1.0)
+    /// Of the job that has just been counted.
+    fn execution_time(&mut self, set: &TaskSet, task: &Task, release: Ns) -> Ns {
+        let rng = &mut self.rng;
+        let share = match task.execution {
+            Execution::Wcet => return task.wcet_ns,
+            Execution::Uniform { low, high } => rng.uniform(low, high),
+            Execution::Overrun {
+                low,
+                probability,
+                factor,
+            } => {
+                if rng.chance(probability) {
+                    rng.uniform(1.0, factor)
+                } else {
+                    rng.uniform(low, 1.0)
+                }
             }
-        }
-        Execution::HeavyTail { low, alpha, cap } => rng.pareto(alpha, low).min(cap),
-    };
-    ((task.wcet_ns as f64 * share).round() as Ns).max(1)
+            Execution::HeavyTail { low, alpha, cap } => rng.pareto(alpha, low).min(cap),
+            Execution::OneIn { jobs, share } => match self.count.is_multiple_of(jobs as usize) {
+                true => 1.0,
+                false => share,
+            },
+            Execution::Drift { from, to } => {
+                let end = task.end_ns.unwrap_or(set.horizon_ns).min(set.horizon_ns);
+                let span = end.saturating_sub(task.offset_ns).max(1);
+                let age = (release - task.offset_ns).min(span);
+                from + (to - from) * (age as f64 / span as f64)
+            }
+        };
+        ((task.wcet_ns as f64 * share).round() as Ns).max(1)
+    }
 }
 
 #[cfg(test)]
@@ -158,6 +172,78 @@ mod tests {
         ];
         let releases: Vec<u64> = jobs(&set, 9).iter().map(|j| j.release / MS).collect();
         assert_eq!(releases, [0, 20, 40, 60, 80, 100, 105, 110, 115]);
+    }
+
+    #[test]
+    fn times_drift_over_the_life_of_a_task_that_then_releases_no_more() {
+        let mut task = Task::periodic("d", 100 * MS, 10 * MS);
+        task.offset_ns = 100 * MS;
+        task.end_ns = Some(500 * MS);
+        task.execution = Execution::Drift { from: 1.0, to: 0.2 };
+        let times: Vec<u64> = jobs(&set_of(task), 9)
+            .iter()
+            .map(|j| j.execution / MS)
+            .collect();
+        assert_eq!(times, [10, 8, 6, 4]);
+    }
+
+    #[test]
+    fn one_job_in_three_is_long() {
+        let mut task = Task::periodic("k", 10 * MS, 10 * MS);
+        task.execution = Execution::OneIn {
+            jobs: 3,
+            share: 0.5,
+        };
+        let times: Vec<u64> = jobs(&set_of(task), 6)
+            .iter()
+            .map(|j| j.execution / MS)
+            .collect();
+        assert_eq!(times, [5, 5, 10, 5, 5, 10]);
+    }
+
+    #[test]
+    fn jobs_take_on_average_what_their_distribution_promises() {
+        let models = [
+            Execution::Uniform {
+                low: 0.2,
+                high: 0.9,
+            },
+            Execution::Overrun {
+                low: 0.5,
+                probability: 0.2,
+                factor: 3.0,
+            },
+            Execution::HeavyTail {
+                low: 0.2,
+                alpha: 1.5,
+                cap: 1.0,
+            },
+            Execution::HeavyTail {
+                low: 0.1,
+                alpha: 1.0,
+                cap: 2.0,
+            },
+            Execution::OneIn {
+                jobs: 7,
+                share: 0.3,
+            },
+            Execution::Drift { from: 0.4, to: 1.0 },
+        ];
+        for execution in models {
+            let mut task = Task::periodic("m", MS, 100_000);
+            task.execution = execution.clone();
+            let set = TaskSet {
+                horizon_ns: 40 * SECOND,
+                ..set_of(task)
+            };
+            let jobs = jobs(&set, 40_000);
+            let mean = jobs.iter().map(|j| j.execution as f64).sum::<f64>() / 40_000.0 / 1e5;
+            let told = execution.mean_share();
+            assert!(
+                (mean - told).abs() < 0.01 * told,
+                "{execution:?}: {mean}, not {told}"
+            );
+        }
     }
 
     #[test]

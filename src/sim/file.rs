@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use super::task::{Arrival, Execution, Task, TaskSet};
+use super::task::{Arrival, Declaration, Execution, Task, TaskSet};
 use super::time::Ns;
 use crate::report::file::{called, read_whole};
 use crate::spelling::nearest;
@@ -151,6 +151,14 @@ fn wrong_with(task: &Task) -> Option<&'static str> {
     if times.iter().any(|&t| t > LONGEST) || task.offset_ns > LONGEST {
         return Some("a time is longer than 36 years");
     }
+    if let Declaration::Runtime(runtime) = task.declared {
+        if runtime == 0 || runtime > LONGEST {
+            return Some("the declared runtime must be above zero and below 36 years");
+        }
+    }
+    if task.end_ns.is_some_and(|end| end > LONGEST) {
+        return Some("end_ns is later than 36 years");
+    }
     if !(-20..=19).contains(&task.nice) {
         return Some("nice must be within -20 and 19");
     }
@@ -203,6 +211,8 @@ fn wrong_with(task: &Task) -> Option<&'static str> {
         Execution::HeavyTail { low, alpha, cap } => {
             share(low) && share(alpha) && share(cap) && low <= cap
         }
+        Execution::OneIn { jobs, share: short } => jobs > 0 && share(short),
+        Execution::Drift { from, to } => share(from) && share(to),
     };
     (!sane).then_some("the execution shares must be positive, in order and at most 1000")
 }

@@ -4,13 +4,15 @@
 
 use super::engine::{TaskId, View};
 use super::task::{Arrival, Semantics, TaskSet};
-use super::time::Ns;
+use super::time::{Ns, NEVER};
 use crate::policy::{linux, make_way, CpuId, CpuMask, Job, Situation, Upcoming};
 
 /// On several cores decisions come at least this often.
 pub const TICK: Ns = linux::TICK_NS as Ns;
 
 const NO_SLOT: u32 = u32::MAX;
+/// For a task that has ended; far enough from the end of an i64 to be added to.
+const NEVER_RELEASED: Ns = 1 << 61;
 
 /// The conversion with its buffers: after the first few calls it allocates nothing.
 #[derive(Clone, Debug)]
@@ -67,7 +69,7 @@ impl Situations {
             self.upcoming.push(Upcoming {
                 release_ns: task.offset_ns as i64,
                 deadline_ns: task.deadline_ns as i64,
-                runtime_ns: task.wcet_ns as i64,
+                runtime_ns: task.told_ns() as i64,
                 period_ns: task.period_ns as i64,
                 spread_ns: 0,
                 criticality: task.criticality,
@@ -113,10 +115,17 @@ impl Situations {
 
     fn foresee(&mut self, view: &View, now_ns: i64) {
         for (next, &id) in self.upcoming.iter_mut().zip(&self.task_of_slot) {
-            next.release_ns = view.next_releases[id as usize] as i64;
+            let release = view.next_releases[id as usize];
+            next.release_ns = release.min(NEVER_RELEASED) as i64;
             next.deadline_ns = view.tasks[id as usize].deadline_ns as i64;
             let estimate = &view.estimates[id as usize];
-            next.runtime_ns = estimate.runtime as i64;
+            // A task that has ended asks for nothing.
+            let runtime = if release == NEVER {
+                0
+            } else {
+                estimate.runtime
+            };
+            next.runtime_ns = runtime as i64;
             next.spread_ns = estimate.spread as i64;
             next.unseen = estimate.unseen;
             next.pending = None;

@@ -5,7 +5,7 @@ use crate::policy::{OverloadRule, PolicyConfig, ShieldConfig, ShieldMode, Tokeni
 use crate::sim::engine::{Knowledge, Options};
 use crate::sim::policies::overload_rule;
 use crate::sim::rng::{child_seed, Rng};
-use crate::sim::task::{Execution, Semantics, TaskSet};
+use crate::sim::task::{Declaration, Execution, Semantics, TaskSet};
 use crate::sim::time::{Ns, MS, SECOND, US};
 use crate::sim::workload::{self, Params};
 use serde::{Deserialize, Serialize};
@@ -224,6 +224,10 @@ fn stretch(set: &mut TaskSet, factor: f64) {
         scale(&mut task.deadline_ns);
         task.offset_ns = (task.offset_ns as f64 * factor).round() as Ns;
         task.wcet_ns = task.wcet_ns.min(2 * SECOND);
+        if let Declaration::Runtime(runtime) = &mut task.declared {
+            scale(runtime);
+        }
+        task.end_ns.iter_mut().for_each(scale);
     }
 }
 

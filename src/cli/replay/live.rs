@@ -88,6 +88,8 @@ impl Live {
                     cpus,
                     model: args.model.clone(),
                     trust_calibration: args.calibration == CalibrationArg::File,
+                    calibration_ns: None,
+                    traced: true,
                 };
                 let total = entrants.len();
                 let seconds = input.converted.set.horizon_ns as f64 / 1e9;

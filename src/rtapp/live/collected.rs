@@ -36,6 +36,9 @@ pub struct Run {
     pub model: Option<String>,
     /// Why there are no figures.
     pub failed: Option<String>,
+    /// How much longer rt-app ran than it was told to.
+    #[serde(default)]
+    pub overtime_s: f64,
     jobs: Vec<(u32, u32, Ns, Ns, Option<Ns>)>,
     segments: Vec<(u32, u32, u32, Ns, Ns)>,
 }

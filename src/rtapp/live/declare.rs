@@ -12,13 +12,13 @@ use crate::rtapp::convert::Converted;
 use crate::rtapp::workload::Workload;
 use crate::rtapp::write::Class;
 use crate::sim::arrivals::JobStream;
-use crate::sim::task::{Arrival, TaskSet};
+use crate::sim::task::{Arrival, Declaration, TaskSet};
 use crate::sim::time::{Ns, US};
 
 /// A declared runtime is a worst case; calibrated loops vary by a few per cent.
 const HEADROOM: f64 = 1.06;
 /// The highest priority given by rate; well below the kernel's own threads at 99.
-const HIGHEST: u32 = 50;
+const HIGHEST: u32 = 90;
 
 /// What a thread of the workload declares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub struct Declared {
     pub deadline_ns: Ns,
     pub period_ns: Ns,
     pub criticality: u32,
+    /// Our scheduler is told; SCHED_FIFO by rate and SCHED_DEADLINE need to know anyway.
+    pub is_told: bool,
 }
 
 impl Declared {
@@ -36,6 +38,7 @@ impl Declared {
             deadline_ns,
             period_ns,
             criticality,
+            is_told: _,
         } = *self;
         Ok(Hint::new(runtime_ns, deadline_ns, period_ns, criticality)?)
     }
@@ -75,12 +78,13 @@ fn of_task(
         _ => shortest_gap(set, task)?,
     };
     let deadline_ns = own.deadline_ns.min(period_ns);
-    let runtime_ns = (own.wcet_ns as f64 * HEADROOM).round() as Ns;
+    let runtime_ns = (own.told_ns() as f64 * HEADROOM).round() as Ns;
     Some(Declared {
         runtime_ns: runtime_ns.max(10 * US).min(deadline_ns),
         deadline_ns,
         period_ns,
         criticality: u32::from(own.criticality),
+        is_told: own.declared != Declaration::Nothing,
     })
 }
 
@@ -147,6 +151,7 @@ pub fn declare(
         .iter()
         .zip(declared)
         .filter_map(|(name, declared)| Some((name.as_str(), declared.as_ref()?)))
+        .filter(|(_, declared)| declared.is_told)
         .collect();
     if by_name.is_empty() {
         return Ok(());

@@ -7,6 +7,7 @@ mod judge;
 pub mod kernel;
 mod schedulers;
 mod turn;
+pub mod vm;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +16,7 @@ use anyhow::{bail, ensure, Context, Result};
 
 pub use self::collected::{Collected, LiveMachine, Run};
 pub use self::guard::Scratch;
-pub use self::schedulers::{installed, own_means, Entrant, FIFO_BY_RATE, KERNELS_OWN};
+pub use self::schedulers::{installed, own_means, Entrant, Kind, FIFO_BY_RATE, KERNELS_OWN};
 
 use self::declare::Declared;
 use self::guard::{Launch, Program};
@@ -41,6 +42,10 @@ pub struct LivePlan<'a> {
     pub model: Option<PathBuf>,
     /// Take the file's figure for what a loop takes, where it has one.
     pub trust_calibration: bool,
+    /// What a loop takes, where it was measured before.
+    pub calibration_ns: Option<u32>,
+    /// Who ran where is recorded, which costs a little at every switch.
+    pub traced: bool,
 }
 
 /// The CPUs a workload runs on: those that its threads are bound to, and for the
@@ -82,17 +87,17 @@ impl LivePlan<'_> {
             );
         }
         let scratch = Scratch::new()?;
-        let calibration_ns = match self.workload.global.calibration {
-            Calibration::NsPerLoop(ns) if self.trust_calibration => ns,
-            Calibration::NsPerLoop(_) => calibrate(scratch.path(), 0, stop)?,
-            Calibration::OnCpu(cpu) => calibrate(scratch.path(), cpu, stop)?,
+        let calibration_ns = match self.calibration_ns {
+            Some(known) => known,
+            None => self.calibrate(&scratch, stop)?,
         };
         let mut collected = Collected::new(LiveMachine {
             kernel: kernel::release(),
             cpus: self.cpus.clone(),
             calibration_ns,
         });
-        if let Calibration::NsPerLoop(ns) = self.workload.global.calibration {
+        let file_s = (self.workload.global.calibration, self.calibration_ns);
+        if let (Calibration::NsPerLoop(ns), None) = file_s {
             if ns.abs_diff(calibration_ns) > calibration_ns / 10 {
                 collected.note(format!(
                     "the file says that a loop takes {ns} ns; {calibration_ns} ns were measured \
@@ -124,6 +129,14 @@ impl LivePlan<'_> {
         Ok(collected)
     }
 
+    fn calibrate(&self, scratch: &Scratch, stop: &AtomicBool) -> Result<u32> {
+        match self.workload.global.calibration {
+            Calibration::NsPerLoop(ns) if self.trust_calibration => Ok(ns),
+            Calibration::NsPerLoop(_) => calibrate(scratch.path(), 0, stop),
+            Calibration::OnCpu(cpu) => calibrate(scratch.path(), cpu, stop),
+        }
+    }
+
     fn model_of(&self, entrant: &Entrant) -> Result<Option<String>> {
         if !entrant.wants_model() {
             return Ok(None);
@@ -137,7 +150,8 @@ impl LivePlan<'_> {
         let threads = self.workload.threads.iter().zip(declared);
         let sum: f64 = threads
             .filter_map(|(thread, declared)| {
-                Some(declared.as_ref()?.density() * f64::from(thread.instances))
+                let declared = declared.as_ref().filter(|declared| declared.is_told)?;
+                Some(declared.density() * f64::from(thread.instances))
             })
             .sum();
         Ok(sum / kernel::online_cpus()?.len().max(1) as f64)
@@ -152,7 +166,7 @@ fn check(stop: &AtomicBool) -> Result<()> {
 }
 
 /// Nanoseconds per loop, measured by rt-app once, while nothing of ours runs.
-fn calibrate(folder: &Path, cpu: u32, stop: &AtomicBool) -> Result<u32> {
+pub fn calibrate(folder: &Path, cpu: u32, stop: &AtomicBool) -> Result<u32> {
     let file = folder.join("calibrate.json");
     let text = serde_json::json!({
         "global": { "duration": 1, "calibration": format!("CPU{cpu}"), "lock_pages": false,

@@ -33,15 +33,34 @@ pub enum Kind {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entrant {
+    /// As it was asked for, flags included.
     pub name: String,
     pub kind: Kind,
+    /// What its program is given beside what it always gets.
+    pub flags: Vec<String>,
 }
 
 impl Entrant {
-    pub fn parse(name: &str) -> Result<Entrant> {
+    /// A name, and for a program its flags: `temponet --slow-inference 10`.
+    pub fn parse(text: &str) -> Result<Entrant> {
+        let mut words = text.split_whitespace();
+        let name = words.next().unwrap_or_default();
+        let flags: Vec<String> = words.map(str::to_owned).collect();
+        let kind = Entrant::kind_of(name)?;
+        if !flags.is_empty() && !matches!(kind, Kind::Own { .. } | Kind::Peer(_)) {
+            bail!("{name} is the kernel's own and takes no flags");
+        }
+        Ok(Entrant {
+            name: text.into(),
+            kind,
+            flags,
+        })
+    }
+
+    fn kind_of(name: &str) -> Result<Kind> {
         let own = name.strip_suffix(NO_HINTS).unwrap_or(name);
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        let kind = match name {
+        Ok(match name {
             "as-is" => Kind::AsWritten,
             "eevdf" => Kind::Eevdf,
             "fifo-rm" => Kind::FifoRm,
@@ -58,10 +77,6 @@ impl Entrant {
                  scx_NAME",
                 did_you_mean(name, &[&KERNEL_S[..], &OWN[..]].concat())
             ),
-        };
-        Ok(Entrant {
-            name: name.into(),
-            kind,
         })
     }
 
@@ -107,10 +122,14 @@ impl Entrant {
                 if let Some(model) = model.filter(|_| self.wants_model()) {
                     words.extend(["--model".into(), model.into()]);
                 }
+                words.extend(self.flags.iter().map(OsString::from));
                 Ok(Some(words))
             }
             Kind::Peer(name) => match installed(name) {
-                Some(path) => Ok(Some(vec![path.into()])),
+                Some(path) => {
+                    let flags = self.flags.iter().map(OsString::from);
+                    Ok(Some(std::iter::once(path.into()).chain(flags).collect()))
+                }
                 None => bail!("{name} is not installed: it is in no folder of PATH"),
             },
             _ => Ok(None),
@@ -171,6 +190,14 @@ mod tests {
         for wrong in ["eevdf-nohints", "scx_temponet", "scx_/bin/sh", "", "rm -rf"] {
             assert!(Entrant::parse(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn flags_reach_programs_and_the_kernel_takes_none() {
+        let slow = Entrant::parse("edf --slow-inference 10").unwrap();
+        let words = slow.command(0.5, None).unwrap().unwrap();
+        assert_eq!(words[words.len() - 2..], ["--slow-inference", "10"]);
+        assert!(Entrant::parse("eevdf --fast").is_err());
     }
 
     #[test]

@@ -17,13 +17,14 @@ use super::{check, Interrupted, LivePlan, Run};
 use crate::record::{Recorder, TaskRecord};
 use crate::rtapp::log::{self, Log};
 use crate::rtapp::write::{self, Class, Orders, LOG_BASENAME};
-use crate::sim::time::SECOND;
+use crate::sim::time::{SECOND, US};
 
 /// Every thread sleeps so long first: time to find it and to declare its deadline.
 /// Where that was not enough, the machine is slow, and the second is tried.
 const LEADS_US: [u64; 2] = [2_000_000, 15_000_000];
-/// After the last judged deadline, for jobs that are late.
-const TAIL_S: u64 = 1;
+/// After the last judged deadline, at least, for jobs that are late; rt-app runs for
+/// whole seconds.
+const TAIL_US: u64 = 250_000;
 const LOADING_LIMIT: Duration = Duration::from_secs(60);
 const UNLOADING_LIMIT: Duration = Duration::from_secs(30);
 /// Beyond its duration, for rt-app to end its threads and write its logs.
@@ -166,7 +167,10 @@ impl Turn<'_> {
         }
         let mut storage = MaybeUninit::uninit();
         // Who ran where is worth having and no reason to fail.
-        let mut recorder = Recorder::start(Some(rtapp.pid()), &mut storage).ok();
+        let mut recorder = match self.plan.traced {
+            true => Recorder::start(Some(rtapp.pid()), &mut storage).ok(),
+            false => None,
+        };
         let mut stretches: Vec<TaskRecord> = Vec::new();
         let limit = Duration::from_secs(duration) + RTAPP_GRACE;
         let status = wait(&mut rtapp, limit, self.stop, &mut || {
@@ -182,6 +186,7 @@ impl Turn<'_> {
             }
             now.changed_since(loaded).map_or(Ok(()), |why| bail!(why))
         })?;
+        run.overtime_s = started.elapsed().as_secs_f64() - duration as f64;
         ensure!(
             status.success(),
             "rt-app ended with {status}: {}",
@@ -211,7 +216,7 @@ impl Turn<'_> {
 
     fn file_text(&self, lead_us: u64, logs: &Path) -> Result<(String, u64)> {
         let horizon = self.plan.converted.set.horizon_ns;
-        let duration_s = (horizon.div_ceil(SECOND)) + lead_us / 1_000_000 + TAIL_S;
+        let duration_s = (horizon + (lead_us + TAIL_US) * US).div_ceil(SECOND);
         let shortest = self.plan.converted.set.tasks.iter().map(|t| t.period_ns);
         let rows = duration_s * SECOND / shortest.min().unwrap_or(SECOND).max(1000);
         let megabytes = (rows * ROW_BYTES).div_ceil(1 << 20) + 1;

@@ -20,7 +20,7 @@ pub use view::{CoreId, Estimate, Event, Plan, ReadyJob, TaskId, View, NO_CORE};
 pub(super) use self::min_tree::{MinTree, Value};
 use super::arrivals::{JobSpec, JobStream};
 use super::policies::Policy;
-use super::task::{Arrival, Semantics, Task, TaskSet};
+use super::task::{Arrival, Declaration, Semantics, Task, TaskSet};
 use super::time::{Ns, NEVER};
 
 const NOT_READY: u32 = u32::MAX;
@@ -347,7 +347,7 @@ impl<'a> Sim<'a> {
         self.tally.completed += 1;
         self.tally.response_sum += u128::from(self.now - job.release);
         self.tasks[id].past.add(job.executed);
-        if self.options.knowledge == Knowledge::History {
+        if learns(&self.set.tasks[id], self.options.knowledge) {
             self.estimates[id] = self.tasks[id].past.estimate();
         }
         if self.record.events {
@@ -403,6 +403,9 @@ impl<'a> Sim<'a> {
         self.changed = true;
         if let Some(next) = state.queued.pop_front() {
             self.activate(id, next);
+        } else if state.upcoming.is_none() {
+            // It has ended, as a thread does.
+            self.next_releases[id] = NEVER;
         }
     }
 
@@ -443,7 +446,7 @@ impl<'a> Sim<'a> {
         } else {
             // It outlived its estimate: the worst case still bounds it, and when
             // that is gone too, a tenth of it is as good a guess as any.
-            let wcet = self.set.tasks[task].wcet_ns;
+            let wcet = self.set.tasks[task].told_ns();
             wcet.saturating_sub(job.executed).max(wcet / 10).max(1)
         };
     }
@@ -457,9 +460,18 @@ impl<'a> Sim<'a> {
 
 fn worst_case(task: &Task, knowledge: Knowledge) -> Estimate {
     Estimate {
-        runtime: task.wcet_ns,
+        runtime: task.told_ns(),
         spread: 0,
-        unseen: knowledge == Knowledge::History,
+        unseen: learns(task, knowledge),
+    }
+}
+
+/// Whether its jobs say what the next will take.
+fn learns(task: &Task, knowledge: Knowledge) -> bool {
+    match knowledge {
+        Knowledge::Known => false,
+        Knowledge::Wcet => task.declared == Declaration::Nothing,
+        Knowledge::History => true,
     }
 }
 

@@ -75,7 +75,8 @@ pub struct View<'a> {
     pub next_boundary: Ns,
     /// By task: the earliest release of the job after the one at the head, as the
     /// declared parameters have it (the last release and a period), or its release
-    /// where it queues behind that already; `NEVER` for bursts and traces.
+    /// where it queues behind that already; `NEVER` for bursts and traces, and for
+    /// tasks that have ended.
     pub next_releases: &'a [Ns],
     /// By task: what a job will take, as far as the policy may know it.
     pub estimates: &'a [Estimate],

@@ -150,7 +150,7 @@ fn find<'a>(view: &'a View, id: JobId) -> Option<&'a ReadyJob> {
 
 impl Policy for Dover {
     fn start(&mut self, set: &TaskSet, _cores: usize) {
-        let density = |t: &Task| value_of(t.criticality) / t.wcet_ns as f64;
+        let density = |t: &Task| value_of(t.criticality) / t.told_ns() as f64;
         let greatest = set.tasks.iter().map(density).fold(0.0, f64::max);
         let smallest = set.tasks.iter().map(density).fold(f64::INFINITY, f64::min);
         let k = greatest / smallest;

@@ -12,6 +12,7 @@ mod random;
 mod srpt;
 mod standard;
 mod stress;
+pub mod tournament;
 
 use super::rng::{child_seed, Rng};
 use super::task::{Execution, Task, TaskSet};
@@ -33,6 +34,7 @@ pub struct Workload {
     pub name: &'static str,
     pub about: &'static str,
     pub cores: usize,
+    /// 0: drawn for every set.
     pub tasks: usize,
     pub load: (f64, f64),
     pub horizon_ns: Ns,
@@ -77,6 +79,7 @@ pub const WORKLOADS: &[&Workload] = &[
     &mode_switch::MODE_SWITCH,
     &industrial::INDUSTRIAL,
     &stress::STRESS,
+    &tournament::TOURNAMENT,
 ];
 
 pub fn find(name: &str) -> Option<&'static Workload> {
@@ -194,7 +197,12 @@ mod tests {
             assert_eq!(set, workload.generate(&params, 1, 0), "{}", workload.name);
             assert_ne!(set, workload.generate(&params, 1, 1), "{}", workload.name);
             assert!(set.tasks.len() >= workload.tasks, "{}", workload.name);
-            let load = set.utilisation() / set.cores as f64;
+            let total = match workload.name {
+                // Of what really runs, before and after the change half-way.
+                "tournament" => set.load_at(0).max(set.load_at(set.horizon_ns - 1)),
+                _ => set.utilisation(),
+            };
+            let load = total / set.cores as f64;
             let (low, high) = workload.load;
             assert!(
                 load > low - 0.02 && load < high + 0.02,
