@@ -69,12 +69,23 @@ static u32 verdict(const struct task_ctx *tctx, u64 now)
 
 	if (!agent_wanted())
 		return TN_VERDICT_NONE;
-	word = board.verdicts[bounded(tctx->pid, TN_VERDICTS)];
+	word = board.judgements[bounded(tctx->pid, TN_VERDICTS)].word;
 	if (word >> 32 != tctx->pid)
 		return TN_VERDICT_NONE;
 	/* Both are in units of 2^20 ns. The difference is taken modulo 2^30, as the expiry is. */
 	left = ((word >> 2) - (now >> 20)) & ((1ULL << 30) - 1);
 	return left <= TN_VERDICT_MAX >> 20 ? word & 3 : TN_VERDICT_NONE;
+}
+
+/* By when the agent wants the job of a kept task done that is behind; its deadline otherwise. */
+static u64 agreed_deadline(const struct task_ctx *tctx, u64 now)
+{
+	const struct temponet_judgement *said = &board.judgements[bounded(tctx->pid, TN_VERDICTS)];
+	u64 due = said->due_at;
+
+	if (!time_after(due, tctx->deadline_at) || time_after(due, now + TN_LOAN_MAX))
+		return tctx->deadline_at;
+	return due;
 }
 
 static bool table_fresh(u64 now)

@@ -154,6 +154,8 @@ enum temponet_silence {
 /* The same for a verdict and for the table. */
 #define TN_VERDICT_MAX 2000000000ULL
 #define TN_TABLE_MAX 2000000000ULL
+/* A task that is behind is due no further ahead than this. */
+#define TN_LOAN_MAX 4500000000ULL
 
 /* What decides the order of waiting declared jobs. */
 enum temponet_level {
@@ -279,6 +281,7 @@ struct temponet_record {
 	u64 exec_ns; /* of the current job */
 	u64 cost_ns; /* what the task's jobs usually take, and the mean deviation */
 	u64 spread_ns;
+	u64 declared_ns; /* what they take at most, as declared */
 	u64 job; /* number of the current job */
 	u64 allowed[TN_MASK_WORDS];
 	u32 pid;
@@ -303,11 +306,26 @@ struct temponet_table {
 	short q[TN_CLASSES * TN_SLACK_BINS * TN_WORK_BINS];
 };
 
-/* A verdict on a task: pid << 32 | expiry in units of 2^20 ns (30 bits) << 2 | one of these. */
 enum temponet_verdict {
 	TN_VERDICT_NONE = 0,
 	TN_VERDICT_KEEP = 1,
 	TN_VERDICT_GIVE_UP = 2,
+};
+
+/*
+ * What the agent decided for a task. @word: pid << 32 | expiry in units of 2^20 ns (30 bits) << 2 |
+ * verdict. @due_at: a kept task is behind. Its jobs due before this will be late, and are to be
+ * done by then; 0: none is.
+ */
+struct temponet_judgement {
+	u64 word;
+	u64 due_at;
+};
+
+/* Of the time in which declared jobs wanted a CPU, the part in which it ran one. */
+struct temponet_supply {
+	u64 wanted_ns;
+	u64 ran_ns;
 };
 
 /*
@@ -330,7 +348,8 @@ struct temponet_board {
 	struct temponet_table table;
 	struct temponet_table distilled;
 	struct temponet_decision decisions[TN_MAX_CPUS];
-	u64 verdicts[TN_VERDICTS];
+	struct temponet_judgement judgements[TN_VERDICTS];
+	struct temponet_supply supply[TN_MAX_CPUS]; /* written by the BPF half */
 };
 
 /*

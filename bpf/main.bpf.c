@@ -79,6 +79,7 @@ UEI_DEFINE(uei);
 #include "slack.bpf.h"
 #include "state.bpf.h"
 #include "stuck.bpf.h"
+#include "supply.bpf.h"
 #include "records.bpf.h"
 #include "tier.bpf.h"
 #include "work.bpf.h"
@@ -115,6 +116,7 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 	cpuc->short_job_next = false;
 	cpuc->preempt_pending = false;
 	note_agent_running(p, tctx, cpu, now);
+	note_supply_start(cpu, now);
 	stats = class_stats(tier);
 	stats->runs++;
 	publish_view(cpu, p, tctx);
@@ -279,6 +281,7 @@ void BPF_STRUCT_OPS(temponet_stopping, struct task_struct *p, bool runnable)
 	if (!tctx)
 		return;
 	account(p, tctx);
+	note_supply_stop(tctx->cpu, tctx->run_tier, runnable, scx_bpf_now());
 	tctx->on_cpu = false;
 	note_agent_stopped(p);
 	tctx->bypass_queue = false;

@@ -54,6 +54,7 @@ static __always_inline void fill_record(struct temponet_record *record, struct t
 	/* Before a few jobs were seen, the declared runtime says more. */
 	record->cost_ns = tctx->samples >= RHYTHM_SAMPLES ? job_cost(tctx) : tctx->runtime_ns;
 	record->spread_ns = tctx->samples >= RHYTHM_SAMPLES ? tctx->burst_dev_ns : 0;
+	record->declared_ns = tctx->runtime_ns;
 	record->job = tctx->job;
 	record->pid = p->pid;
 	record->tgid = p->tgid;

@@ -41,6 +41,13 @@ static bool little_slack(const struct task_ctx *tctx, u64 now)
 	return slack(tctx, now) < (s64)remaining(tctx);
 }
 
+/* By when the job is to be done. A kept task that is behind has a later date from the agent, so
+ * that it makes nobody else late while it catches up. */
+static u64 due_at(const struct task_ctx *tctx)
+{
+	return tctx->kept ? MAX(tctx->deadline_at, tctx->due_at) : tctx->deadline_at;
+}
+
 /*
  * The time by which a job must end, or it is hopeless. A task that the agent keeps has one period
  * more. The kept tasks fit together, so a task that is a little behind catches up if it keeps its
@@ -48,7 +55,7 @@ static bool little_slack(const struct task_ctx *tctx, u64 now)
  */
 static u64 hopeless_at(const struct task_ctx *tctx)
 {
-	return tctx->deadline_at + (tctx->kept ? tctx->period_ns : 0);
+	return due_at(tctx) + (tctx->kept ? tctx->period_ns : 0);
 }
 
 /* No decision of the agent can come in time for a short job. */

@@ -60,6 +60,7 @@ struct task_ctx {
 	bool rolled; /* released by a used-up budget, not by a wake-up */
 	bool dropped; /* given up in overload, see shed_load() */
 	bool given_up; /* by the agent's verdict */
+	u64 due_at; /* of a kept task: by when its job is to be done, 0: by its deadline */
 	bool kept; /* by the agent's verdict; the agent also keeps all where all fit */
 	bool demoted; /* inferred and outran its estimate, or one of a crowd: a hog for now */
 	u8 sleep; /* AWAKE, ASLEEP, NEWBORN */
@@ -221,6 +222,9 @@ struct cpu_ctx {
 	u32 perf; /* the clock asked for, of 1024 */
 
 	u64 followed; /* made_at of the agent's decision that was used last */
+	u64 supply_at; /* since when the supply is not counted yet (supply.bpf.h) */
+	u64 supply_from; /* when the running task began to run */
+	bool supply_wanted; /* declared jobs wanted the CPU then */
 	u64 trust_until; /* the running task may stay out of deadline order until then */
 } __attribute__((aligned(64)));
 

@@ -60,6 +60,8 @@ __weak u32 task_tier(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now)
 	 * them too. */
 	tctx->given_up = said == TN_VERDICT_GIVE_UP;
 	tctx->kept = said == TN_VERDICT_KEEP;
+	if (tctx->kept)
+		tctx->due_at = agreed_deadline(tctx, now);
 	if (tctx->given_up)
 		return TN_LATE;
 	if (!overloaded(cpu, tctx->base == TN_DECLARED, now))
@@ -92,7 +94,7 @@ __weak u64 tier_key(struct task_ctx *tctx __arg_nonnull, u32 tier, u64 now)
 		return rcu_key(tctx, now);
 	/* A job stands no further back than if it were due half the bound after its release, or a
 	 * distant deadline would keep it waiting beyond the bound. */
-	return MIN(tctx->deadline_at, tctx->release_at + TN_STARVE_BOUND / 2);
+	return MIN(due_at(tctx), tctx->release_at + TN_STARVE_BOUND / 2);
 }
 
 static u64 task_urgency(struct task_ctx *tctx, s32 cpu, u64 now)

@@ -97,6 +97,7 @@ fn situation(jobs: &[Job]) -> Situation<'_> {
         jobs,
         upcoming: &[],
         cpus: CpuMask::first(CPUS),
+        share: 1.0,
         hold_ns: 100_000,
     }
 }

@@ -90,12 +90,15 @@ fn a_decision_allocates_nothing_after_warm_up() {
                     ..Upcoming::new(job.deadline_ns, (20_000_000, 1000, 20_000_000))
                 })
                 .collect();
+            let mut now_ns = 0;
             let mut run = |jobs: &[Job]| {
+                now_ns += 1_000;
                 let situation = Situation {
-                    now_ns: 0,
+                    now_ns,
                     jobs,
                     upcoming: &upcoming,
                     cpus: CpuMask::first(8),
+                    share: 1.0,
                     hold_ns: 100_000,
                 };
                 decider
@@ -134,6 +137,7 @@ fn the_network_allocates_nothing_after_warm_up() {
                 jobs,
                 upcoming: &[],
                 cpus: CpuMask::first(8),
+                share: 1.0,
                 hold_ns: 100_000,
             };
             scored += usize::from(decider.decide(&mut scorer, &situation).scored);
@@ -221,6 +225,8 @@ fn decide_whatever_comes(backend: Backend, count: usize) {
         // Half of the time nobody is late, and anybody may be chosen.
         let earliest = if rng.chance(0.5) { -2.0 } else { 0.5 };
         let (mut jobs, mut upcoming) = (Vec::new(), Vec::new());
+        // No plan stands for so long.
+        let now_ns = 2_000_000_000 * round as i64;
         for _ in 0..n {
             let period_ns = rng.log_uniform(1e6, 2e8);
             let runtime_ns = period_ns * load * rng.uniform(0.5, 1.5);
@@ -231,7 +237,7 @@ fn decide_whatever_comes(backend: Backend, count: usize) {
             let pending = rng.chance(0.7).then_some(jobs.len() as u32);
             if pending.is_some() {
                 jobs.push(Job {
-                    deadline_ns: rng.uniform(earliest * period_ns, period_ns) as i64,
+                    deadline_ns: now_ns + rng.uniform(earliest * period_ns, period_ns) as i64,
                     remaining_ns: rng.uniform(1.0, runtime_ns) as i64,
                     spread_ns: rng.uniform(0.0, runtime_ns / 4.0) as i64,
                     criticality: u8::from(rng.chance(0.1)),
@@ -239,21 +245,21 @@ fn decide_whatever_comes(backend: Backend, count: usize) {
                     allowed,
                 });
             }
-            let release_ns = rng.uniform(0.0, period_ns) as i64;
+            let release_ns = now_ns + rng.uniform(0.0, period_ns) as i64;
             let (period_ns, runtime_ns) = (period_ns as i64, runtime_ns as i64);
             upcoming.push(Upcoming {
                 pending,
                 allowed,
-                behind: rng.below(3) as u32,
                 unseen: rng.chance(0.3),
                 ..Upcoming::new(release_ns, (period_ns, runtime_ns, period_ns))
             });
         }
         let situation = Situation {
-            now_ns: 0,
+            now_ns,
             jobs: &jobs,
             upcoming: &upcoming,
             cpus,
+            share: 1.0,
             hold_ns: 1_000_000,
         };
         let before = allocations();

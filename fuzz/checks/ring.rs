@@ -23,7 +23,7 @@ pub fn check(bytes: &[u8]) {
     for round in 0..2 {
         assert!(mirror.tasks().len() <= records.len());
         let time = mirror.kernel_time(now);
-        let situation = mirror.situation(time, 1_000_000, cpus);
+        let situation = mirror.situation(time, 1_000_000, cpus, 1.0);
         let jobs = situation.jobs.len();
         assert!(jobs <= records.len());
         if round == 0 {

@@ -108,6 +108,15 @@ impl Board {
             .load(Ordering::Relaxed)
     }
 
+    /// For how long declared jobs wanted this CPU since the load, and for how much of that
+    /// it ran one.
+    pub fn supply(&self, cpu: CpuId) -> (u64, u64) {
+        let cpu = usize::from(cpu).min(MAX_CPUS - 1);
+        let wanted = self.word(|b| unsafe { &raw mut (*b).supply[cpu].wanted_ns });
+        let ran = self.word(|b| unsafe { &raw mut (*b).supply[cpu].ran_ns });
+        (wanted.load(Ordering::Relaxed), ran.load(Ordering::Relaxed))
+    }
+
     pub fn decide(&self, cpu: CpuId, pid: u32, job: u64, made_ns: i64, expires_ns: i64) {
         let cpu = usize::from(cpu);
         if cpu >= MAX_CPUS {
@@ -134,15 +143,18 @@ impl Board {
     }
 
     /// Two tasks may share a place; the later word stands, and the other task is then
-    /// judged by the BPF half's own rule.
-    pub fn judge(&self, pid: u32, verdict: Verdict, expires_ns: i64) {
+    /// judged by the BPF half's own rule. `due_ns`: a kept task is behind, and due then.
+    pub fn judge(&self, pid: u32, verdict: Verdict, due_ns: i64, expires_ns: i64) {
         let said = match verdict {
             Verdict::Keep => intf::temponet_verdict_TN_VERDICT_KEEP,
             Verdict::GiveUp => intf::temponet_verdict_TN_VERDICT_GIVE_UP,
         };
         let expiry = expires_ns as u64 >> 20 & ((1 << 30) - 1);
         let place = pid as usize % VERDICTS;
-        self.word(|b| unsafe { &raw mut (*b).verdicts[place] })
+        // A due date that goes with another word is only an odd order for a moment.
+        self.word(|b| unsafe { &raw mut (*b).judgements[place].due_at })
+            .store(due_ns.max(0) as u64, Ordering::Relaxed);
+        self.word(|b| unsafe { &raw mut (*b).judgements[place].word })
             .store(
                 u64::from(pid) << 32 | expiry << 2 | u64::from(said),
                 Ordering::Relaxed,
@@ -229,7 +241,8 @@ mod tests {
     fn what_is_written_stands_where_the_bpf_half_looks() {
         let board = Board::in_memory();
         board.decide(3, 77, 1 << 40 | 5, 1000, 2000);
-        board.judge(4096 + 9, Verdict::GiveUp, 7 << 20);
+        board.judge(4096 + 9, Verdict::GiveUp, -1, 7 << 20);
+        board.judge(10, Verdict::Keep, 5 << 20, 7 << 20);
         let cell = Cell {
             class: 1,
             slack: 2,
@@ -239,7 +252,10 @@ mod tests {
         let raw = board.copy();
         assert_eq!(raw.decisions[3].task, 77 << 32 | 5);
         assert_eq!(raw.decisions[3].expires_at, 2000);
-        assert_eq!(raw.verdicts[9], (4096 + 9) << 32 | 7 << 2 | 2);
+        assert_eq!(raw.judgements[9].word, (4096 + 9) << 32 | 7 << 2 | 2);
+        assert_eq!(raw.judgements[9].due_at, 0);
+        assert_eq!(raw.judgements[10].word, 10 << 32 | 7 << 2 | 1);
+        assert_eq!(raw.judgements[10].due_at, 5 << 20);
         assert_eq!(raw.table.q[(SLACK_BINS + 2) * WORK_BINS + 3], -7);
         board.withdraw(3);
         assert_eq!(board.copy().decisions[3].expires_at, 0);

@@ -14,7 +14,7 @@ use super::mirror::MOST_TASKS;
 use crate::policy::network::{Device, DistilledTable, Model, NetworkScorer, Precision};
 use crate::policy::{
     linux, Context, CpuId, CpuMask, Decider, Decision, Job, MappingConfig, MappingKind,
-    PolicyConfig, Scorer, ShieldMode, Situation, Token, Tokenizer, Upcoming,
+    PolicyConfig, Scorer, ShieldMode, Situation, Standing, Token, Tokenizer, Upcoming,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,8 +127,9 @@ impl Brain {
         self.scorer.asked.then_some(self.scorer.took_ns)
     }
 
-    pub fn keeps_task(&self, task: usize) -> bool {
-        self.decider.keeps_task(task)
+    /// What the last decision said of the task at this place of `upcoming`.
+    pub fn standing(&self, task: usize) -> Standing {
+        self.decider.standing(task)
     }
 
     /// A few inferences on the thread that will decide: the first ones there have page faults.
@@ -255,6 +256,8 @@ impl Brain {
         let one = cpus.lowest().map_or(CpuMask::ALL, CpuMask::only);
         for n in [1, 2, 3, 8, 20, 64, 256, MOST_TASKS] {
             for shift in 0..8 {
+                // So far apart that each is planned for.
+                let now_ns = 2_000_000_000 * shift as i64;
                 // Some bound to a CPU, then all, then none.
                 let allowed = |i: usize| match shift {
                     6 => one,
@@ -266,7 +269,7 @@ impl Brain {
                     .map(|i| {
                         let (period_ns, runtime_ns) = task(i + shift);
                         Job {
-                            deadline_ns: period_ns - shift as i64 * 9_000_000,
+                            deadline_ns: now_ns + period_ns - shift as i64 * 9_000_000,
                             remaining_ns: runtime_ns,
                             spread_ns: runtime_ns / 10 * (i as i64 % 5),
                             criticality: (i % 2) as u8,
@@ -286,15 +289,16 @@ impl Brain {
                         Upcoming {
                             pending: Some(i as u32),
                             allowed: allowed(i),
-                            ..Upcoming::new(period_ns, (period_ns, runtime_ns, period_ns))
+                            ..Upcoming::new(now_ns + period_ns, (period_ns, runtime_ns, period_ns))
                         }
                     })
                     .collect();
                 let situation = Situation {
-                    now_ns: 0,
+                    now_ns,
                     jobs: &jobs,
                     upcoming: &upcoming,
                     cpus,
+                    share: 1.0,
                     hold_ns: 1_000_000,
                 };
                 self.decide(&situation);
@@ -327,6 +331,7 @@ fn alone(jobs: &[Job]) -> Situation<'_> {
         jobs,
         upcoming: &[],
         cpus: CpuMask::first(1),
+        share: 1.0,
         hold_ns: 1_000_000,
     }
 }

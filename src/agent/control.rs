@@ -20,6 +20,7 @@ use super::mirror::Mirror;
 use super::misbehave::{Garbage, Misbehaviour};
 use super::pace::{Pace, LEAST_INTERVAL, MOST_INTERVAL};
 use super::ring_record::RingRecord;
+use super::supply::Supply;
 use super::thread::{monotonic, page_faults, thread_cpu, wait};
 use crate::policy::CpuMask;
 
@@ -83,8 +84,6 @@ struct Rounds {
 struct Judged {
     given_up: u64,
     kept_load: f64,
-    /// A job of one that is kept will not be on time.
-    late: bool,
     /// What one of those costs was only declared so far.
     unseen: bool,
 }
@@ -99,6 +98,7 @@ pub(super) struct Control {
     lines: Lines,
     rounds: Rounds,
     pace: Pace,
+    supply: Supply,
     garbage: Garbage,
 }
 
@@ -121,6 +121,7 @@ impl Control {
             settings,
             gauges,
             lines,
+            supply: Supply::default(),
             garbage: Garbage::default(),
         }
     }
@@ -309,22 +310,20 @@ impl Control {
         // It will land when it is made: that is the situation it has to fit.
         let effect = made + self.rounds.decision_ns;
         let cpus = self.settings.cpus;
+        let share = self.supply.share(&self.board, cpus);
         let situation = self
             .mirror
-            .situation(effect, interval.max(LOOK_AGAIN), cpus);
+            .situation(effect, interval.max(LOOK_AGAIN), cpus, share);
         let hold = situation.hold_ns;
         self.brain.decide(&situation);
         let stands = (interval + VERDICT_FOR / 3).max(VERDICT_FOR);
         let until = (effect + stands).min(made + VERDICT_MOST);
-        let judged = self.judge(effect, until);
+        let judged = self.judge(until);
         let decision = self.brain.decision();
 
         let expires = effect + hold.min(DECISION_FOR);
         for cpu in cpus.iter() {
-            // One that is kept and late catches up where its deadline puts it, in front. The
-            // network sees it as what its successor has to wait for.
-            let job = decision.assignment.job_on(cpu);
-            match job.filter(|_| !judged.late) {
+            match decision.assignment.job_on(cpu) {
                 Some(job) => {
                     let task = &self.mirror.task_of_job(job).record;
                     self.board.decide(cpu, task.pid, task.job, made, expires);
@@ -333,7 +332,7 @@ impl Control {
             }
         }
         let verdict = decision.verdict;
-        let free = if verdict.may_idle && verdict.feasible && !judged.late {
+        let free = if verdict.may_idle && verdict.feasible {
             effect + hold.min(DECISION_FOR)
         } else {
             0
@@ -372,20 +371,29 @@ impl Control {
         self.show_endangered(effect);
     }
 
-    /// Tells of every task whether it is kept.
-    fn judge(&self, effect: i64, until: i64) -> Judged {
+    /// Tells of every task whether it is kept, and by when one that is behind is due.
+    fn judge(&mut self, until: i64) -> Judged {
         let mut judged = Judged::default();
-        for (place, task) in self.mirror.upcoming_tasks().enumerate() {
-            let verdict = if self.brain.keeps_task(place) {
+        let Control {
+            brain,
+            mirror,
+            board,
+            ..
+        } = self;
+        for (place, task) in mirror.upcoming_tasks().enumerate() {
+            let standing = brain.standing(place);
+            let verdict = if standing.kept {
                 judged.kept_load += task.load();
-                judged.late |= task.is_late(effect);
                 judged.unseen |= task.is_unseen();
                 Verdict::Keep
             } else {
                 judged.given_up += 1;
                 Verdict::GiveUp
             };
-            self.board.judge(task.record.pid, verdict, until);
+            board.judge(task.record.pid, verdict, standing.due_ns, until);
+        }
+        for place in 0..mirror.told() {
+            mirror.note(place, brain.standing(place));
         }
         judged
     }
@@ -413,7 +421,7 @@ impl Control {
                 remaining_ns,
                 deadline_in_ns: task.record.deadline_ns - now_ns,
                 criticality: task.record.criticality,
-                kept: self.brain.keeps_task(place),
+                kept: self.brain.standing(place).kept,
             };
             let at = list.partition_point(|other| other.slack_ns <= row.slack_ns);
             if at < ENDANGERED {

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use super::ring_record::RingRecord;
-use crate::policy::linux::{hold_ns, Margins};
-use crate::policy::{make_way, CpuMask, Job, Situation, Upcoming, MAX_CPUS};
+use crate::policy::linux::hold_ns;
+use crate::policy::{CpuMask, Job, Situation, Standing, Upcoming, MAX_CPUS};
 
 /// More declared tasks than this are left to the BPF half alone.
 pub const MOST_TASKS: usize = 4096;
@@ -21,6 +21,8 @@ pub struct Tracked {
     at_ns: i64,
     /// In the round of the last resynchronisation.
     confirmed: bool,
+    /// What the last decision said of it.
+    standing: Standing,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -145,7 +147,7 @@ impl Mirror {
                 }
             }
             (None, true) => {}
-            (Some(place), false) => self.tasks[place] = Tracked::new(record, at_ns),
+            (Some(place), false) => self.tasks[place].update(record, at_ns),
             (None, false) => self.add(record, at_ns),
         }
     }
@@ -191,7 +193,7 @@ impl Mirror {
             let at_ns = mirror.kernel_time(record.monotonic_ns);
             match place {
                 None => mirror.add(record, at_ns),
-                Some(place) => mirror.tasks[place] = Tracked::new(record, at_ns),
+                Some(place) => mirror.tasks[place].update(record, at_ns),
             }
         });
         let mut place = 0;
@@ -270,8 +272,15 @@ impl Mirror {
     }
 
     /// What a decision that takes effect at `now_ns` (the BPF half's clock) is about.
-    /// `interval_ns` is how long it will be before the next one.
-    pub fn situation(&mut self, now_ns: i64, interval_ns: i64, cpus: CpuMask) -> Situation<'_> {
+    /// `interval_ns` is how long it will be before the next one, and `share` what declared
+    /// jobs get of a CPU while they want all of it.
+    pub fn situation(
+        &mut self,
+        now_ns: i64,
+        interval_ns: i64,
+        cpus: CpuMask,
+        share: f64,
+    ) -> Situation<'_> {
         self.jobs.clear();
         self.upcoming.clear();
         self.job_places.clear();
@@ -281,7 +290,7 @@ impl Mirror {
             let mut next = tracked.next();
             if let Some(job) = job {
                 next.pending = Some(self.jobs.len() as u32);
-                next.queue_behind(now_ns);
+                next.outlived = job.remaining_ns <= 1;
                 self.jobs.push(job);
                 self.job_places.push(place as u32);
             } else if now_ns - next.release_ns > SILENT_PERIODS * next.period_ns {
@@ -290,7 +299,6 @@ impl Mirror {
             self.upcoming.push(next);
             self.upcoming_places.push(place as u32);
         }
-        make_way(&mut self.jobs, &mut self.upcoming, now_ns);
         let releases = self.upcoming.iter().map(|next| next.release_ns);
         let event = releases.filter(|&at| at > now_ns).min();
         Situation {
@@ -298,6 +306,7 @@ impl Mirror {
             jobs: &self.jobs,
             upcoming: &self.upcoming,
             cpus,
+            share,
             hold_ns: hold_ns(event.map(|at| at - now_ns), cpus.count(), interval_ns),
         }
     }
@@ -313,6 +322,18 @@ impl Mirror {
         places.map(|&place| &self.tasks[place as usize])
     }
 
+    /// What was decided for the task at this place of the last situation's `upcoming`.
+    pub fn note(&mut self, place: usize, standing: Standing) {
+        if let Some(&at) = self.upcoming_places.get(place) {
+            self.tasks[at as usize].standing = standing;
+        }
+    }
+
+    /// How many tasks the last situation told of.
+    pub fn told(&self) -> usize {
+        self.upcoming.len()
+    }
+
     /// How many of the last situation's jobs there were.
     pub fn pending(&self) -> usize {
         self.jobs.len()
@@ -325,6 +346,17 @@ impl Tracked {
             record: *record,
             at_ns,
             confirmed: true,
+            standing: Standing::default(),
+        }
+    }
+
+    /// Another task with the same pid begins anew.
+    fn update(&mut self, record: &RingRecord, at_ns: i64) {
+        let same = self.record.start_time == record.start_time;
+        let standing = self.standing;
+        *self = Tracked::new(record, at_ns);
+        if same {
+            self.standing = standing;
         }
     }
 
@@ -355,11 +387,6 @@ impl Tracked {
         (self.record.cost_ns - self.record.executed_ns - since).max(1)
     }
 
-    /// It has a job that cannot be on time any more.
-    pub fn is_late(&self, now_ns: i64) -> bool {
-        self.record.runnable && self.record.deadline_ns < now_ns + self.remaining_ns(now_ns)
-    }
-
     /// What its jobs take was only declared so far.
     pub fn is_unseen(&self) -> bool {
         self.record.spread_ns == 0
@@ -374,7 +401,7 @@ impl Tracked {
         let record = &self.record;
         record.runnable.then(|| Job {
             deadline_ns: record.deadline_ns,
-            remaining_ns: Margins::LINUX.pending(self.remaining_ns(now_ns)),
+            remaining_ns: self.remaining_ns(now_ns),
             spread_ns: record.spread_ns,
             criticality: record.criticality,
             last_cpu: Some(record.cpu),
@@ -387,16 +414,17 @@ impl Tracked {
         Upcoming {
             release_ns: record.release_ns + record.period_ns,
             deadline_ns: record.relative_deadline_ns,
-            runtime_ns: Margins::LINUX.upcoming(record.cost_ns),
+            runtime_ns: record.cost_ns,
             period_ns: record.period_ns,
             spread_ns: record.spread_ns,
             criticality: record.criticality,
             allowed: record.allowed,
             pending: None,
-            behind: 0,
-            late: false,
             // How far its jobs vary is not said before some were seen.
             unseen: self.is_unseen(),
+            outlived: false,
+            declared_ns: record.declared_ns,
+            standing: self.standing,
         }
     }
 }

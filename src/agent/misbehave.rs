@@ -54,7 +54,8 @@ impl Garbage {
                 0 => Verdict::Keep,
                 _ => Verdict::GiveUp,
             };
-            board.judge(pid, verdict, self.moment(now, 33));
+            let due = self.moment(now, 36);
+            board.judge(pid, verdict, due, self.moment(now, 33));
             let cell = Cell {
                 class: self.draw() as usize % 2,
                 slack: self.draw() as usize % 64,

@@ -23,6 +23,7 @@ pub mod ring_record;
 pub mod rules;
 mod scheduler;
 pub mod stats;
+mod supply;
 mod thread;
 
 pub use scheduler::{Config, Ended, Faults, Policy, Scheduler, RELOAD};

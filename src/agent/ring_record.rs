@@ -38,6 +38,8 @@ pub struct RingRecord {
     /// What its jobs take, and how far that varies.
     pub cost_ns: i64,
     pub spread_ns: i64,
+    /// What they were declared to take at most.
+    pub declared_ns: i64,
     pub criticality: u8,
     pub cpu: CpuId,
     pub allowed: CpuMask,
@@ -65,6 +67,7 @@ impl RingRecord {
         executed_ns: 0,
         cost_ns: 0,
         spread_ns: 0,
+        declared_ns: 0,
         criticality: 0,
         cpu: 0,
         allowed: CpuMask::EMPTY,
@@ -113,6 +116,7 @@ impl RingRecord {
             executed_ns: time(raw.exec_ns)?,
             cost_ns: time(raw.cost_ns)?,
             spread_ns: time(raw.spread_ns)?,
+            declared_ns: time(raw.declared_ns)?,
             criticality: raw.criticality.min(u8::MAX.into()) as u8,
             cpu: cpu?,
             allowed: if pinned {

@@ -1,14 +1,15 @@
 //! One decision, from a situation to an assignment. The simulator and the
 //! agent both call this, so what was trained is what runs.
 
-use super::job::Situation;
+use super::course::Course;
+use super::job::{Situation, Standing};
 use super::late::{LateConfig, LateRule};
 use super::mapping::{Assignment, Mapper, MappingConfig, Problem};
 use super::mitigation::{
     share_below_resolution, BurstConfig, BurstMonitor, LongSlackReserve, SparsePlan,
 };
 use super::scorer::{Context, Scorer};
-use super::shield::{Shield, ShieldConfig, Verdict};
+use super::shield::{OverloadRule, Shield, ShieldConfig, Verdict};
 use super::tokenizer::{TokenSet, Tokenizer};
 use serde::{Deserialize, Serialize};
 
@@ -59,6 +60,7 @@ pub struct Decision {
 #[derive(Debug, Clone)]
 pub struct Decider {
     config: PolicyConfig,
+    course: Course,
     shield: Shield,
     late: LateRule,
     burst: BurstMonitor,
@@ -73,6 +75,7 @@ pub struct Decider {
 impl Decider {
     pub fn new(config: PolicyConfig) -> Decider {
         Decider {
+            course: Course::default(),
             shield: Shield::new(config.shield_config),
             late: LateRule::new(config.late),
             burst: BurstMonitor::new(config.burst),
@@ -88,6 +91,27 @@ impl Decider {
 
     /// Who runs where until the next decision.
     pub fn decide<S: Scorer + ?Sized>(
+        &mut self,
+        scorer: &mut S,
+        told: &Situation<'_>,
+    ) -> &Decision {
+        if !self.plans() {
+            return self.decide_here(scorer, told);
+        }
+        let mut course = std::mem::take(&mut self.course);
+        let situation = course.plot(told, &self.config.shield_config);
+        self.decide_here(scorer, &situation);
+        self.course = course;
+        &self.decision
+    }
+
+    /// Are whole tasks given up?
+    fn plans(&self) -> bool {
+        self.config.shield == ShieldMode::On
+            && self.config.shield_config.overload == OverloadRule::Keep
+    }
+
+    fn decide_here<S: Scorer + ?Sized>(
         &mut self,
         scorer: &mut S,
         situation: &Situation<'_>,
@@ -145,10 +169,13 @@ impl Decider {
         &self.decision
     }
 
-    /// Did the last decision keep the task at this place of `upcoming`, or give it
-    /// up because not all can be on time?
-    pub fn keeps_task(&self, task: usize) -> bool {
-        self.config.shield == ShieldMode::Off || self.shield.keeps_task(task)
+    /// What the last decision said of the task at this place of `upcoming`. Tell it back with
+    /// the next situation.
+    pub fn standing(&self, task: usize) -> Standing {
+        match self.plans() {
+            true => self.course.standing(task),
+            false => Standing::default(),
+        }
     }
 
     /// Tokens of the last decision that asked the scorer.

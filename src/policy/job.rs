@@ -84,13 +84,34 @@ pub struct Upcoming {
     pub allowed: CpuMask,
     /// Its job among the pending, if it has one.
     pub pending: Option<u32>,
-    /// Jobs behind that one that will be late whatever anybody does, and still have
-    /// to be done before it is on time again.
-    pub behind: u32,
-    /// Its pending job cannot be on time any more.
-    pub late: bool,
     /// Few of its jobs were seen, if any: `runtime_ns` is what was declared.
     pub unseen: bool,
+    /// Its pending job has taken longer than estimated, and may end at any moment.
+    pub outlived: bool,
+    /// What a job was declared to take at most; 0 where nothing was.
+    pub declared_ns: i64,
+    /// What the last decision said of it. Who asks keeps it, because who asks knows tasks
+    /// by more than their place.
+    pub standing: Standing,
+}
+
+/// What was decided for a task where late jobs go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// Its jobs are to be on time; if not, it gets what is left over.
+    pub kept: bool,
+    /// It is behind: the jobs due by then will be late, and their work is due then, too.
+    /// In the past where nothing is behind.
+    pub due_ns: i64,
+}
+
+impl Default for Standing {
+    fn default() -> Standing {
+        Standing {
+            kept: true,
+            due_ns: i64::MIN,
+        }
+    }
 }
 
 impl Upcoming {
@@ -107,24 +128,11 @@ impl Upcoming {
             criticality: 0,
             allowed: CpuMask::ALL,
             pending: None,
-            behind: 0,
-            late: false,
             unseen: false,
+            outlived: false,
+            declared_ns: runtime_ns,
+            standing: Standing::default(),
         }
-    }
-
-    /// Its next job is released behind an unfinished one and keeps the deadline it
-    /// has; those that are hopeless by now have nothing left to protect.
-    pub fn queue_behind(&mut self, now_ns: i64) {
-        if self.release_ns > now_ns {
-            return;
-        }
-        let latest_start = self.release_ns + self.deadline_ns - self.runtime_ns;
-        let hopeless = (now_ns - latest_start + self.period_ns - 1).max(0) / self.period_ns;
-        let deadline_ns = self.release_ns + hopeless * self.period_ns + self.deadline_ns;
-        self.release_ns = now_ns;
-        self.deadline_ns = deadline_ns - now_ns;
-        self.behind = hopeless.try_into().unwrap_or(u32::MAX);
     }
 
     #[inline]
@@ -140,21 +148,6 @@ impl Upcoming {
     }
 }
 
-/// Where late jobs go on, one is done for the sake of its successor: it is due
-/// when that must begin. And whoever cannot be on time by what it declared is taken at
-/// its word.
-pub fn make_way(jobs: &mut [Job], upcoming: &mut [Upcoming], now_ns: i64) {
-    for next in upcoming {
-        let job = next.pending.and_then(|place| jobs.get_mut(place as usize));
-        let Some(job) = job.filter(|job| job.slack(now_ns).is_hopeless()) else {
-            continue;
-        };
-        job.deadline_ns = next.release_ns.max(now_ns) + next.deadline_ns - next.runtime_ns;
-        next.late = true;
-        next.unseen = false;
-    }
-}
-
 /// Everything a decision depends on.
 #[derive(Debug, Clone, Copy)]
 pub struct Situation<'a> {
@@ -165,6 +158,8 @@ pub struct Situation<'a> {
     pub upcoming: &'a [Upcoming],
     /// The CPUs to decide for; m of the paper is their number.
     pub cpus: CpuMask,
+    /// Of each of them, the part that jobs with deadlines get while they want all of it.
+    pub share: f64,
     /// How long this decision may stand before the next one. Releases and
     /// completions are decision points anyway. On several cores it should not
     /// exceed the smallest slack worth protecting: whoever has less must run.

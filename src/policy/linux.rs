@@ -3,6 +3,7 @@
 //! simulator takes too.
 
 use super::shield::{OverloadRule, ShieldConfig};
+use serde::{Deserialize, Serialize};
 
 /// A CPU looks at what runs this often (HZ=1000).
 pub const TICK_NS: i64 = 1_000_000;
@@ -14,7 +15,8 @@ const KEPT_PERMILLE: u32 = 960;
 /// By how much work is overstated, in thousandths of what it is: interrupts, kernel threads
 /// and the agent itself use the CPUs too, tasks without deadlines have their turns by the
 /// starvation bound, and what a job takes is an estimate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Margins {
     /// Of jobs that are there.
     pub pending_permille: u32,
@@ -23,6 +25,11 @@ pub struct Margins {
 }
 
 impl Margins {
+    pub const NONE: Margins = Margins {
+        pending_permille: 1000,
+        upcoming_permille: 1000,
+    };
+
     /// With 8 % for the releases to come, as for the pending jobs, 1 % of the deadlines at
     /// a load of 0.91 were lost that EDF met: the network had spent slack that a turn of
     /// 4 ms then needed.
@@ -41,15 +48,17 @@ impl Margins {
 }
 
 fn stated(work_ns: i64, permille: u32) -> i64 {
-    work_ns / 1000 * i64::from(permille)
+    match permille {
+        1000 => work_ns,
+        _ => work_ns / 1000 * i64::from(permille),
+    }
 }
 
-/// The shield for situations that are told with [`Margins::LINUX`]. Linux has no abort: a
-/// late job goes on, so whole tasks are given up.
+/// Linux has no abort: a late job goes on, so whole tasks are given up.
 pub fn shield_config() -> ShieldConfig {
     ShieldConfig {
         overload: OverloadRule::Keep,
-        stated_permille: Margins::LINUX.upcoming_permille,
+        margins: Margins::LINUX,
         kept_permille: KEPT_PERMILLE,
         ..ShieldConfig::default()
     }

@@ -21,12 +21,14 @@ pub mod network;
 pub mod shield;
 pub mod tokenizer;
 
+mod course;
 mod cpumask;
 mod decide;
 mod job;
 mod kmeans;
 mod late;
 mod mitigation;
+mod plan;
 mod quantiser;
 mod scorer;
 #[cfg(test)]
@@ -34,7 +36,7 @@ pub(crate) mod tests;
 
 pub use cpumask::{CpuId, CpuMask, MAX_CPUS};
 pub use decide::{Decider, Decision, PolicyConfig, ShieldMode};
-pub use job::{make_way, Job, Situation, Slack, Upcoming};
+pub use job::{Job, Situation, Slack, Standing, Upcoming};
 pub use late::{LateConfig, LateRule};
 pub use mapping::{Assignment, MappingConfig, MappingKind};
 pub use mitigation::{BurstConfig, BurstMonitor, LongSlackReserve, SparsePlan};

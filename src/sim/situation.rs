@@ -2,10 +2,10 @@
 //! [`View`] becomes a [`Situation`]. Everything that decides or learns in the
 //! simulator goes through here, so it sees what the agent would see.
 
-use super::engine::{TaskId, View};
-use super::task::{Arrival, Semantics, TaskSet};
+use super::engine::{Knowledge, TaskId, View};
+use super::task::{Arrival, TaskSet};
 use super::time::{Ns, NEVER};
-use crate::policy::{linux, make_way, CpuId, CpuMask, Job, Situation, Upcoming};
+use crate::policy::{linux, CpuId, CpuMask, Decider, Job, Situation, Standing, Upcoming};
 
 /// On several cores decisions come at least this often.
 pub const TICK: Ns = linux::TICK_NS as Ns;
@@ -23,6 +23,9 @@ pub struct Situations {
     upcoming: Vec<Upcoming>,
     task_of_slot: Vec<TaskId>,
     slot_of_task: Vec<u32>,
+    /// Those tasks, and what was decided for each.
+    foreseeable: Vec<TaskId>,
+    standings: Vec<Standing>,
 }
 
 impl Default for Situations {
@@ -40,6 +43,8 @@ impl Situations {
             upcoming: Vec::new(),
             task_of_slot: Vec::new(),
             slot_of_task: Vec::new(),
+            foreseeable: Vec::new(),
+            standings: Vec::new(),
         }
     }
 
@@ -55,30 +60,25 @@ impl Situations {
     pub fn start(&mut self, set: &TaskSet) {
         self.upcoming.clear();
         self.task_of_slot.clear();
+        self.foreseeable.clear();
+        self.standings.clear();
+        self.standings.resize(set.tasks.len(), Standing::default());
         self.slot_of_task.clear();
         self.slot_of_task.resize(set.tasks.len(), NO_SLOT);
-        if !self.foresees {
-            return;
+        if self.foresees {
+            let regular = |&id: &TaskId| {
+                let arrival = &set.tasks[id as usize].arrival;
+                matches!(arrival, Arrival::Periodic | Arrival::Sporadic { .. })
+            };
+            let all = 0..set.tasks.len() as TaskId;
+            self.foreseeable.extend(all.filter(regular));
         }
-        for (id, task) in set.tasks.iter().enumerate() {
-            if !matches!(task.arrival, Arrival::Periodic | Arrival::Sporadic { .. }) {
-                continue;
-            }
-            self.slot_of_task[id] = self.upcoming.len() as u32;
-            self.task_of_slot.push(id as TaskId);
-            self.upcoming.push(Upcoming {
-                release_ns: task.offset_ns as i64,
-                deadline_ns: task.deadline_ns as i64,
-                runtime_ns: task.told_ns() as i64,
-                period_ns: task.period_ns as i64,
-                spread_ns: 0,
-                criticality: task.criticality,
-                allowed: CpuMask::ALL,
-                pending: None,
-                behind: 0,
-                late: false,
-                unseen: false,
-            });
+    }
+
+    /// Takes note of what was decided for the situation that was told last.
+    pub fn note(&mut self, decider: &Decider) {
+        for (slot, &id) in self.task_of_slot.iter().enumerate() {
+            self.standings[id as usize] = decider.standing(slot);
         }
     }
 
@@ -100,43 +100,57 @@ impl Situations {
                 allowed: CpuMask::ALL,
             }
         }));
-        self.foresee(view, now_ns);
-        if view.options.semantics == Semantics::Continue {
-            make_way(&mut self.jobs, &mut self.upcoming, now_ns);
-        }
+        self.foresee(view);
         Situation {
             now_ns,
             jobs: &self.jobs,
             upcoming: &self.upcoming,
             cpus: CpuMask::first(view.cores),
+            share: 1.0,
             hold_ns: hold(view) as i64,
         }
     }
 
-    fn foresee(&mut self, view: &View, now_ns: i64) {
-        for (next, &id) in self.upcoming.iter_mut().zip(&self.task_of_slot) {
+    fn foresee(&mut self, view: &View) {
+        self.upcoming.clear();
+        self.task_of_slot.clear();
+        for &id in &self.foreseeable {
+            let task = &view.tasks[id as usize];
+            // Who must learn what jobs take has not heard of tasks that have yet to begin.
+            let learns = view.options.knowledge == Knowledge::History;
+            if learns && view.now < task.offset_ns {
+                self.slot_of_task[id as usize] = NO_SLOT;
+                continue;
+            }
             let release = view.next_releases[id as usize];
-            next.release_ns = release.min(NEVER_RELEASED) as i64;
-            next.deadline_ns = view.tasks[id as usize].deadline_ns as i64;
+            let ended = release == NEVER;
+            if ended && view.job_of(id).is_none() {
+                self.slot_of_task[id as usize] = NO_SLOT;
+                continue;
+            }
             let estimate = &view.estimates[id as usize];
-            // A task that has ended asks for nothing.
-            let runtime = if release == NEVER {
-                0
-            } else {
-                estimate.runtime
-            };
-            next.runtime_ns = runtime as i64;
-            next.spread_ns = estimate.spread as i64;
-            next.unseen = estimate.unseen;
-            next.pending = None;
-            next.behind = 0;
-            next.late = false;
+            self.slot_of_task[id as usize] = self.upcoming.len() as u32;
+            self.task_of_slot.push(id);
+            self.upcoming.push(Upcoming {
+                release_ns: release.min(NEVER_RELEASED) as i64,
+                deadline_ns: task.deadline_ns as i64,
+                runtime_ns: if ended { 0 } else { estimate.runtime as i64 },
+                period_ns: task.period_ns as i64,
+                spread_ns: estimate.spread as i64,
+                criticality: task.criticality,
+                allowed: CpuMask::ALL,
+                pending: None,
+                unseen: estimate.unseen,
+                outlived: false,
+                declared_ns: task.told_ns() as i64,
+                standing: self.standings[id as usize],
+            });
         }
         for (place, job) in view.jobs.iter().enumerate() {
             let slot = self.slot_of_task[job.task as usize];
             if let Some(next) = self.upcoming.get_mut(slot as usize) {
                 next.pending = Some(place as u32);
-                next.queue_behind(now_ns);
+                next.outlived = job.executed >= view.estimates[job.task as usize].runtime;
             }
         }
     }
@@ -212,21 +226,16 @@ mod tests {
     }
 
     #[test]
-    fn a_job_in_the_queue_keeps_its_deadline_and_hopeless_ones_do_not_count() {
+    fn a_job_in_the_queue_is_told_with_the_release_that_it_had() {
         let mut task = Task::periodic("slow", 10 * MS, 4 * MS);
         task.deadline_ns = 15 * MS;
         let set = set_of(vec![task, Task::periodic("clock", MS, 1)]);
         let options = Options::new(Semantics::Continue);
-        // Released at 0, 10 and 20 ms and never run: the second is due at 25 ms.
-        let due = |until| {
-            let (now, _, upcoming) = told_last(&set, options, until);
-            assert_eq!(upcoming[0].release_ns, now as i64);
-            (upcoming[0].release_ns + upcoming[0].deadline_ns) / MS as i64
-        };
-        assert_eq!(due(20 * MS), 25);
-        assert_eq!(due(21 * MS), 25);
-        // It can be on time no more; the third is due at 35 ms.
-        assert_eq!(due(22 * MS), 35);
+        // Released at 0, 10 and 20 ms and never run.
+        let (_, jobs, upcoming) = told_last(&set, options, 22 * MS);
+        assert_eq!(upcoming[0].release_ns, 10 * MS as i64);
+        let job = upcoming[0].pending.expect("a job") as usize;
+        assert_eq!(jobs[job].deadline_ns, 15 * MS as i64);
     }
 
     #[test]

@@ -263,7 +263,9 @@ pub fn gather<S: Scorer + ?Sized>(
             beta: config.beta,
             random: rng.chance(epsilon).then(|| rng.next_u64()),
         };
-        let decision = decider.decide(&mut curious, &situation);
+        decider.decide(&mut curious, &situation);
+        situations.note(&decider);
+        let decision = decider.decision();
         carry_out(decision, &view, &mut plan);
         ask_again(decision, &view, &mut plan);
         if decision.scored {

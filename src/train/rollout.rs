@@ -162,13 +162,15 @@ impl<'a> Run<'a> {
             return false;
         }
         let situation = self.situations.of(&view);
-        let decision = match forced {
+        match forced {
             None => self.decider.decide(scorer, &situation),
             Some(job) => {
                 let mut scorer = Forced { inner: scorer, job };
                 self.decider.decide(&mut scorer, &situation)
             }
         };
+        self.situations.note(&self.decider);
+        let decision = self.decider.decision();
         carry_out(decision, &view, plan);
         ask_again(decision, &view, plan);
         let runs = forced.is_some_and(|job| decision.assignment.cpu_of(job).is_some());

@@ -158,31 +158,49 @@ fn a_situation_is_projected_to_the_moment_it_will_meet() {
     let mut asleep = record(2);
     asleep.runnable = false;
     mirror.apply(&asleep);
-    let told = mirror.situation(3 * MS, MS, CpuMask::first(1));
+    let told = mirror.situation(3 * MS, MS, CpuMask::first(1), 1.0);
     assert_eq!((told.jobs.len(), told.upcoming.len()), (1, 2));
     // It has run from 1 to 3 ms.
-    assert_eq!(told.jobs[0].remaining_ns, Margins::LINUX.pending(8 * MS));
+    assert_eq!(told.jobs[0].remaining_ns, 8 * MS);
     assert_eq!(told.upcoming[0].pending, Some(0));
     assert_eq!(told.upcoming[1].release_ns, 40 * MS + 500_000);
     // To the next release.
     assert_eq!(told.hold_ns, 37 * MS + 500_000);
     // A task that has been silent for long reserves nothing.
-    let told = mirror.situation(300 * MS, MS, CpuMask::first(1));
+    let told = mirror.situation(300 * MS, MS, CpuMask::first(1), 1.0);
     assert_eq!(told.upcoming.len(), 1);
-    assert_eq!(mirror.situation(3 * MS, MS, CpuMask::first(2)).hold_ns, MS);
+    assert_eq!(
+        mirror.situation(3 * MS, MS, CpuMask::first(2), 1.0).hold_ns,
+        MS
+    );
 }
 
 #[test]
-fn late_is_who_waits_for_more_than_is_left_before_its_deadline() {
+fn what_was_decided_of_a_task_stays_until_another_has_its_pid() {
     let mut mirror = Mirror::new();
-    let mut asleep = record(2);
-    asleep.runnable = false;
     mirror.apply(&record(1));
-    mirror.apply(&asleep);
-    let late = |now_ns| [0, 1].map(|at| mirror.tasks()[at].is_late(now_ns));
-    // Due at 40.5 ms, with 10 ms to do.
-    assert_eq!(late(30 * MS), [false, false]);
-    assert_eq!(late(31 * MS), [true, false]);
+    mirror.apply(&record(2));
+    mirror.situation(3 * MS, MS, CpuMask::first(1), 1.0);
+    let given_up = Standing {
+        kept: false,
+        due_ns: 0,
+    };
+    mirror.note(1, given_up);
+    mirror.note(7, given_up);
+    let later = |start_time, pid| RingRecord {
+        at_ns: 5 * MS,
+        monotonic_ns: 5 * MS,
+        start_time,
+        ..record(pid)
+    };
+    let told = |mirror: &mut Mirror| {
+        let told = mirror.situation(6 * MS, MS, CpuMask::first(1), 1.0);
+        [0, 1].map(|at| told.upcoming[at].standing.kept)
+    };
+    mirror.apply(&later(record(2).start_time, 2));
+    assert_eq!(told(&mut mirror), [true, false]);
+    mirror.apply(&later(record(2).start_time + 1, 2));
+    assert_eq!(told(&mut mirror), [true, true]);
 }
 
 #[test]
@@ -192,11 +210,8 @@ fn a_task_is_unseen_until_it_is_said_how_far_its_jobs_vary() {
     seen.spread_ns = 1;
     mirror.apply(&record(1));
     mirror.apply(&seen);
-    let told = mirror.situation(3 * MS, MS, CpuMask::first(1));
+    let told = mirror.situation(3 * MS, MS, CpuMask::first(1), 1.0);
     assert_eq!([0, 1].map(|at| told.upcoming[at].unseen), [true, false]);
-    // By what it declared the first cannot be on time any more: it is taken at its word.
-    let told = mirror.situation(31 * MS, MS, CpuMask::first(1));
-    assert!(!told.upcoming[0].unseen);
 }
 
 #[test]

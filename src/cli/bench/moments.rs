@@ -29,6 +29,7 @@ impl Moment {
             jobs: &self.jobs,
             upcoming: &self.upcoming,
             cpus: CpuMask::first(CPUS),
+            share: 1.0,
             hold_ns: MS as i64,
         }
     }

@@ -3,7 +3,6 @@
 
 use super::super::cpumask::{CpuId, CpuMask};
 use super::super::job::Situation;
-use super::keep::Keep;
 use super::order::DeadlineOrder;
 
 /// Jobs of a task counted one by one before its demand becomes a line. More
@@ -40,7 +39,7 @@ pub(super) const FULL: f64 = 1.0 + 1e-3;
 
 impl Future {
     /// What is to come of the tasks that are kept.
-    pub fn gather(&mut self, situation: &Situation<'_>, keep: Option<&Keep>) {
+    pub fn gather(&mut self, situation: &Situation<'_>, kept_only: bool) {
         self.releases.clear();
         self.by_task.clear();
         self.by_lane.clear();
@@ -51,8 +50,8 @@ impl Future {
             _ => 1,
         };
         let only_cpu = situation.cpus.single();
-        for (at, task) in situation.upcoming.iter().enumerate() {
-            if keep.is_some_and(|keep| !keep.keeps_task(at)) {
+        for task in situation.upcoming {
+            if kept_only && !task.standing.kept {
                 continue;
             }
             if task.runtime_ns <= 0 || !task.allowed.intersects(&situation.cpus) {

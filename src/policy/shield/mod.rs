@@ -51,14 +51,13 @@
 
 mod admission;
 mod future;
-mod keep;
 mod lanes;
 mod order;
 mod pool;
-mod strain;
 
 use super::cpumask::CpuMask;
 use super::job::{Job, Situation};
+use super::linux::Margins;
 use serde::{Deserialize, Serialize};
 
 /// Who may be picked when somebody must be sacrificed.
@@ -75,8 +74,9 @@ pub enum OverloadRule {
     /// deadlines where `Fit` meets 75 (late jobs aborted; 80 and 76 if not).
     #[default]
     Admit,
-    /// The same among the jobs of the tasks that can be served for good; see
-    /// [`keep`]. For machines where late jobs go on, as on Linux.
+    /// Whole tasks are given up, before the shield looks at their jobs; see
+    /// [`super::plan`]. Where the jobs of the others do not fit with the margins, they run
+    /// by deadline. For machines where late jobs go on, as on Linux.
     Keep,
 }
 
@@ -86,12 +86,11 @@ pub struct ShieldConfig {
     pub overload: OverloadRule,
     /// Overload is declared at once and called off after this long without.
     pub calm_ns: i64,
-    /// Work is stated so many thousandths of what it is, because others use the
-    /// CPUs too: the mask keeps room for them, but no task is given up for that.
-    pub stated_permille: u32,
-    /// Where not all fit into several CPUs, what is kept may fill so many thousandths of
-    /// them. A job runs on one CPU at a time: a set that fills two is late on both. Of one
-    /// CPU half as much is left.
+    /// By how much work is overstated to the tests, because others use the CPUs too: the
+    /// mask keeps room for them, but no task is given up for that.
+    pub margins: Margins,
+    /// What is kept may fill so many thousandths of several CPUs. A job runs on one CPU at a
+    /// time: a set that fills two is late on both.
     pub kept_permille: u32,
 }
 
@@ -100,7 +99,7 @@ impl Default for ShieldConfig {
         ShieldConfig {
             overload: OverloadRule::default(),
             calm_ns: 50_000_000,
-            stated_permille: 1000,
+            margins: Margins::NONE,
             kept_permille: 1000,
         }
     }
@@ -132,7 +131,8 @@ pub struct Shield {
     kept: usize,
     late: Vec<u32>,
     given_up: Vec<u32>,
-    keep: keep::Keep,
+    /// By job: its task was given up.
+    gone: Vec<bool>,
     must: Vec<u32>,
     order: order::DeadlineOrder,
     timely: Vec<Pending>,
@@ -174,32 +174,28 @@ impl Shield {
     /// The demand test and the mask. O(N log N).
     pub fn assess(&mut self, situation: &Situation<'_>) -> Verdict {
         let keeps = self.config.overload == OverloadRule::Keep;
-        if keeps {
-            let stated = f64::from(self.config.stated_permille) / 1000.0;
-            let several = f64::from(self.config.kept_permille) / 1000.0;
-            let fill = match situation.cpus.count() {
-                0 | 1 => (1.0 + several) / 2.0,
-                _ => several,
-            };
-            self.keep.choose(situation, stated, fill);
-        }
         self.sort_out(situation, true);
         let lanes_fit = self.lanes.test(situation, &self.timely);
         let pool_fits = self.pool.test(situation, &self.timely);
         let feasible = lanes_fit && pool_fits;
 
         self.clear_standing();
-        let keep = keeps.then_some(&self.keep);
-        self.future.gather(situation, keep);
-        if self.config.overload != OverloadRule::Fit {
-            self.admission.drop_some(
+        self.future.gather(situation, keeps);
+        match self.config.overload {
+            OverloadRule::Fit => {}
+            OverloadRule::Admit => self.admission.drop_some(
                 situation,
                 &self.timely,
                 &self.lanes,
                 &self.pool,
                 &mut self.future,
                 &mut self.standing,
-            );
+            ),
+            OverloadRule::Keep => {
+                if !self.all_fits(situation) {
+                    return self.by_deadline(situation, feasible);
+                }
+            }
         }
         let idle_in_lanes = self.lanes.mask(
             situation,
@@ -220,6 +216,39 @@ impl Shield {
                 .overload
                 .update(!feasible, situation.now_ns, self.config.calm_ns),
             may_idle: feasible && idle_in_lanes && idle_in_pool,
+        }
+    }
+
+    /// Do the kept jobs, pending and to come, fit with their margins?
+    fn all_fits(&self, situation: &Situation<'_>) -> bool {
+        let cpus = situation.cpus.count();
+        let lane_fits = |cpu| self.lanes.fits(cpu) && self.future.fits_lane(cpu);
+        let pool_fits = cpus <= 1 || self.pool.fits() && self.future.fits_pool(cpus);
+        pool_fits && self.lanes.in_use().all(lane_fits)
+    }
+
+    /// No order but EDF's is known to cost nobody a deadline: each CPU's first bound job may
+    /// run, and as many others as there are CPUs, in the order of their deadlines.
+    fn by_deadline(&mut self, situation: &Situation<'_>, feasible: bool) -> Verdict {
+        let cpus = situation.cpus.count();
+        let mut ahead = 0;
+        let mut led = CpuMask::EMPTY;
+        for (pending, standing) in self.timely.iter().zip(&mut self.standing) {
+            let leads = ahead < cpus && pending.lane.is_none_or(|cpu| !led.contains(cpu));
+            if leads {
+                ahead += 1;
+                pending.lane.into_iter().for_each(|cpu| led.insert(cpu));
+            } else {
+                *standing = Standing::Masked;
+            }
+        }
+        self.hand_out(situation.jobs);
+        Verdict {
+            feasible,
+            overloaded: self
+                .overload
+                .update(!feasible, situation.now_ns, self.config.calm_ns),
+            may_idle: false,
         }
     }
 
@@ -257,12 +286,17 @@ impl Shield {
     }
 
     /// Puts the masked into the order in which to run them after all: by
-    /// latest start, and last those given up in overload. Few decisions have a
+    /// latest start (by deadline where tasks are kept), and last those given up in overload. Few decisions have a
     /// CPU left for them, so this is not done before it is needed.
     pub fn rank_masked(&mut self, jobs: &[Job]) {
         let by_latest_start = |&job: &u32| (jobs[job as usize].latest_start_ns(), job);
         let (kept, dropped) = self.masked.split_at_mut(self.kept);
-        kept.sort_unstable_by_key(by_latest_start);
+        match self.config.overload {
+            OverloadRule::Keep => {
+                kept.sort_unstable_by_key(|&job| (jobs[job as usize].deadline_ns, job))
+            }
+            _ => kept.sort_unstable_by_key(by_latest_start),
+        }
         dropped.sort_unstable_by_key(by_latest_start);
     }
 
@@ -274,11 +308,6 @@ impl Shield {
     /// Jobs of tasks that were given up, by deadline.
     pub fn given_up(&self) -> &[u32] {
         &self.given_up
-    }
-
-    /// Was the task kept, by its place among the upcoming? All are where they fit.
-    pub fn keeps_task(&self, task: usize) -> bool {
-        self.config.overload != OverloadRule::Keep || self.keep.keeps_task(task)
     }
 
     /// Where each job may run now, by job: not on CPUs whose bound jobs have
@@ -315,6 +344,14 @@ impl Shield {
             list.reserve(jobs.len().saturating_sub(list.len()));
         }
         let keeps = set_late_apart && self.config.overload == OverloadRule::Keep;
+        self.gone.clear();
+        self.gone.resize(jobs.len(), false);
+        for task in situation.upcoming.iter().filter(|_| keeps) {
+            let job = task.pending.filter(|_| !task.standing.kept);
+            if let Some(gone) = job.and_then(|job| self.gone.get_mut(job as usize)) {
+                *gone = true;
+            }
+        }
         self.order.sort(jobs, |job| job.deadline_ns, now_ns);
         self.open
             .extend(jobs.iter().map(|job| job.allowed.and(&cpus)));
@@ -329,7 +366,7 @@ impl Shield {
             if lane.is_none() && open.is_empty() {
                 continue;
             }
-            if keeps && !self.keep.keeps_job(index) {
+            if self.gone[index as usize] {
                 self.given_up.push(index);
             } else if set_late_apart && job.slack(now_ns).is_hopeless() {
                 self.late.push(index);

@@ -87,6 +87,7 @@ fn misses(
                 jobs: &jobs,
                 upcoming: &upcoming,
                 cpus: CpuMask::first(cpus),
+                share: 1.0,
                 hold_ns: hold,
             };
             let decision = decider.decide(scorer, &situation);
@@ -227,7 +228,7 @@ proptest! {
             },
             ..PolicyConfig::default()
         });
-        let situation = Situation { now_ns, jobs: &jobs, upcoming: &upcoming, cpus: CpuMask::first(4), hold_ns };
+        let situation = Situation { now_ns, jobs: &jobs, upcoming: &upcoming, cpus: CpuMask::first(4), share: 1.0, hold_ns };
         let decision = decider.decide(&mut Whim { scores, at: 0 }, &situation);
         assert_valid(&decision.assignment, &jobs, &situation.cpus);
         for (i, job) in jobs.iter().enumerate() {
@@ -240,7 +241,7 @@ proptest! {
     fn a_scorer_without_opinion_leaves_edf(jobs in plain_jobs(20), cpus in 1usize..5) {
         for mut scorer in [Whim { scores: vec![f32::NAN], at: 0 }, Whim { scores: vec![0.0], at: 0 }] {
             let mut decider = Decider::new(PolicyConfig { shield: ShieldMode::Off, ..PolicyConfig::default() });
-            let situation = Situation { now_ns: 0, jobs: &jobs, upcoming: &[], cpus: CpuMask::first(cpus), hold_ns: 1_000_000 };
+            let situation = Situation { now_ns: 0, jobs: &jobs, upcoming: &[], cpus: CpuMask::first(cpus), share: 1.0, hold_ns: 1_000_000 };
             let decision = decider.decide(&mut scorer, &situation);
             let mut order: Vec<usize> = (0..jobs.len()).collect();
             order.sort_by_key(|&i| jobs[i].deadline_ns);
@@ -297,6 +298,7 @@ fn late_jobs_neither_block_nor_starve() {
             jobs: &jobs,
             upcoming: &[],
             cpus: CpuMask::first(1),
+            share: 1.0,
             hold_ns: 1,
         };
         if decider.decide(&mut Edf, &situation).assignment.job_on(0) == Some(1) {
@@ -320,6 +322,7 @@ fn nobody_is_asked_when_everybody_can_run() {
         jobs: &jobs,
         upcoming: &[],
         cpus: CpuMask::first(4),
+        share: 1.0,
         hold_ns: 1,
     };
     let mut decider = Decider::new(PolicyConfig::default());
@@ -338,6 +341,7 @@ fn in_a_burst_long_slack_gets_its_bonus() {
         jobs: &jobs,
         upcoming: &[],
         cpus: CpuMask::first(1),
+        share: 1.0,
         hold_ns: 1000,
     };
     let scores = vec![0.0, 0.5, 0.5, 0.5, 1.0, 0.98, 0.0, 0.0, 0.0];
@@ -373,6 +377,7 @@ fn decisions_repeat_from_the_same_state() {
         jobs: &jobs,
         upcoming: &[],
         cpus: CpuMask::first(8),
+        share: 1.0,
         hold_ns: 100_000,
     };
     let decider = Decider::new(PolicyConfig::default());

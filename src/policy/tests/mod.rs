@@ -1,8 +1,8 @@
 //! The promises of this room, over random situations.
 
 mod decide;
-mod keep;
 mod mapping;
+mod plan;
 mod shield;
 mod tokenizer;
 

@@ -13,6 +13,7 @@ pub fn situation(jobs: &[Job], cpus: usize, hold_ns: i64) -> Situation<'_> {
         jobs,
         upcoming: &[],
         cpus: CpuMask::first(cpus),
+        share: 1.0,
         hold_ns,
     }
 }
@@ -145,7 +146,7 @@ proptest! {
         let overload = if admit { OverloadRule::Admit } else { OverloadRule::Fit };
         let mut shield = Shield::new(ShieldConfig { overload, ..ShieldConfig::default() });
         let cpus = CpuMask::first(3);
-        shield.assess(&Situation { now_ns, jobs: &jobs, upcoming: &[], cpus, hold_ns });
+        shield.assess(&Situation { now_ns, jobs: &jobs, upcoming: &[], cpus, share: 1.0, hold_ns });
         let mut all: Vec<u32> = [shield.candidates(), shield.masked(), shield.late()].concat();
         all.sort_unstable();
         let usable = |&i: &u32| jobs[i as usize].allowed.intersects(&cpus);

@@ -170,6 +170,7 @@ fn idle_says_how_loaded_the_machine_is_where_that_is_known() {
             jobs: &jobs,
             upcoming: &upcoming,
             cpus: CpuMask::first(cpus),
+            share: 1.0,
             hold_ns: 1_000_000,
         };
         let mut set = TokenSet::default();

@@ -98,7 +98,9 @@ impl<S: Scorer> Policy for Decided<S> {
             return;
         }
         let situation = self.situations.of(view);
-        let decision = self.decider.decide(&mut self.scorer, &situation);
+        self.decider.decide(&mut self.scorer, &situation);
+        self.situations.note(&self.decider);
+        let decision = self.decider.decision();
         carry_out(decision, view, plan);
         if !self.at_events_only {
             ask_again(decision, view, plan);
