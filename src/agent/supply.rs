@@ -21,7 +21,7 @@ pub(super) struct Supply {
 }
 
 impl Default for Supply {
-    /// Until something was seen, nobody is given up for what the machine itself may take.
+    /// Until something was seen, no task is given up for what the machine itself may take.
     fn default() -> Supply {
         Supply {
             wanted_ns: 0,

@@ -11,7 +11,7 @@ const LOOKS: u32 = 300;
 /// In which order tasks are admitted. The critical always go first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// Who is kept, then the others.
+    /// The kept tasks, then the others.
     Kept,
     /// The choice with the most jobs a second.
     Best,

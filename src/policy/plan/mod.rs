@@ -1,4 +1,4 @@
-//! Whom to keep where late jobs go on, as on Linux.
+//! Which tasks to keep where late jobs go on, as on Linux.
 //!
 //! A task that falls behind delays its own next job. So overload is about tasks, not jobs: some
 //! are kept on time, and the others get what is left. Every task has one of three terms:
@@ -8,7 +8,7 @@
 //!   is due together with the first job that is on time again;
 //! - **given up**.
 //!
-//! **Nobody is given up without a proof.** The demand of all tasks is compared with what the
+//! **No task is given up without a proof.** The demand of all tasks is compared with what the
 //! CPUs can give by a number of dates ([`demand`]), with the least that the work seen so far
 //! lets expect, and with the share of the CPUs that declared jobs really got on this machine
 //! ([`Situation::share`]). Where that fits, all are kept.
@@ -16,7 +16,7 @@
 //! Otherwise a few plans are compared by the jobs that they promise on time within
 //! [`HORIZON_NS`]. A plan is an order in which tasks are admitted ([`members`]). Room is then
 //! given by period, the shortest first: a loan costs its holder every job, so it costs the most
-//! where jobs are frequent. The plan that keeps who is kept goes first, and another one must
+//! where jobs are frequent. The plan that keeps the kept tasks goes first, and another one must
 //! promise [`WORTH_IT`] jobs more.
 
 mod claim;
@@ -30,7 +30,7 @@ use members::Order;
 
 /// A plan looks so far ahead, and a loan is repaid within this.
 const HORIZON_NS: f64 = 4e9;
-/// Another plan must promise so many jobs more than the one that keeps who is kept.
+/// Another plan must promise so many jobs more than the one that keeps the kept tasks.
 const WORTH_IT: f64 = 2.0;
 /// Up to so many tasks every decision makes a plan.
 const FEW: usize = 16;
@@ -102,7 +102,7 @@ impl Plan {
         &self.standings
     }
 
-    /// Is there no proof that somebody must be given up?
+    /// Is there no proof that some task must be given up?
     fn may_all_fit(&mut self) -> bool {
         self.demand.clear();
         let claims = self.claims.iter();
@@ -112,7 +112,7 @@ impl Plan {
         })
     }
 
-    /// Nobody is given up, and nobody waits who may still be on time. Who is behind for certain
+    /// No task is given up, and none waits that may still be on time. One that is behind for certain
     /// gets its room from what the others are expected to leave, by period; where they leave
     /// none, it goes on as if it were alone.
     fn keep_all(&mut self) {
@@ -155,7 +155,7 @@ impl Plan {
             }
             demand.clear();
             let mut promise = 0.0;
-            // Members first, by period; then whoever still finds room.
+            // Members first, by period; then all others that still find room.
             for &at in orders.members() {
                 let claim = &claims[at as usize];
                 if let Some(term) = demand.add_soonest(claim) {

@@ -1,4 +1,4 @@
-//! Which tasks are kept where late jobs go on, and by when who is behind is due.
+//! Which tasks are kept where late jobs go on, and by when a task that is behind is due.
 
 use super::*;
 use crate::policy::linux::Margins;
@@ -67,7 +67,7 @@ fn what_this_machine_gives_decides_not_what_a_cpu_has() {
 }
 
 #[test]
-fn nobody_is_given_up_for_what_was_only_declared() {
+fn no_task_is_given_up_for_what_was_only_declared() {
     let unseen = |work, period| Upcoming {
         unseen: true,
         ..task(work, period)
@@ -199,7 +199,6 @@ impl Kept for Vec<Standing> {
     }
 }
 
-/// The seed of the random sets below is not one that rules were tuned on.
 fn works() -> impl Strategy<Value = Vec<(i64, i64)>> {
     prop::collection::vec((1i64..60, 5i64..60), 2..9)
 }
@@ -207,7 +206,7 @@ fn works() -> impl Strategy<Value = Vec<(i64, i64)>> {
 proptest! {
     #![proptest_config(cases(300))]
     #[test]
-    fn whoever_is_given_up_does_not_fit_beside_all_others(works in works(), cpus in 1usize..4) {
+    fn a_task_that_is_given_up_does_not_fit_beside_all_others(works in works(), cpus in 1usize..4) {
         let tasks: Vec<Upcoming> = works.iter()
             .map(|&(work, period)| task(work as f64, period as f64)).collect();
         let load: f64 = works.iter().map(|&(work, period)| work as f64 / period as f64).sum();
