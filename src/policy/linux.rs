@@ -10,7 +10,7 @@ pub const TICK_NS: i64 = 1_000_000;
 /// A decision on one CPU stands for this long where nothing happens.
 const LONGEST_HOLD_NS: i64 = 100_000_000;
 /// Interrupts, the agent and turns by the starvation bound need the rest of several CPUs.
-const KEPT_PERMILLE: u32 = 960;
+pub(super) const KEPT_PERMILLE: u32 = 960;
 
 /// By how much work is overstated, in thousandths of what it is: interrupts, kernel threads
 /// and the agent itself use the CPUs too, tasks without deadlines have their turns by the

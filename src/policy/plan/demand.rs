@@ -77,9 +77,9 @@ impl Demand {
     /// What the CPUs can give to all, or one of them to those bound to it, per time. Against
     /// a proof every bit counts; a plan leaves what several CPUs cannot share out.
     fn rate(&self, lane: bool, doubt: Doubt) -> f64 {
-        let fill = match doubt {
-            Doubt::Least => 1.0,
-            Doubt::Expected => self.fill,
+        let fill = match (lane, doubt) {
+            (false, Doubt::Expected) => self.fill,
+            _ => 1.0,
         };
         let cpus = if lane { 1.0 } else { self.cpus };
         cpus * self.share * fill * FULL

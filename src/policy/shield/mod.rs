@@ -57,7 +57,7 @@ mod pool;
 
 use super::cpumask::CpuMask;
 use super::job::{Job, Situation};
-use super::linux::Margins;
+use super::linux::{Margins, KEPT_PERMILLE};
 use serde::{Deserialize, Serialize};
 
 /// Who may be picked when somebody must be sacrificed.
@@ -90,7 +90,7 @@ pub struct ShieldConfig {
     /// mask keeps room for them, but no task is given up for that.
     pub margins: Margins,
     /// What is kept may fill so many thousandths of several CPUs. A job runs on one CPU at a
-    /// time: a set that fills two is late on both.
+    /// time: a set that fills two is late on both (docs/measurements/tournament.md).
     pub kept_permille: u32,
 }
 
@@ -100,7 +100,7 @@ impl Default for ShieldConfig {
             overload: OverloadRule::default(),
             calm_ns: 50_000_000,
             margins: Margins::NONE,
-            kept_permille: 1000,
+            kept_permille: KEPT_PERMILLE,
         }
     }
 }
