@@ -120,9 +120,11 @@ steps() {
     step "kernels: ${kernels[*]}" fetch_kernels
     # What depends little on the kernel is tried on one of them, with one of the backends.
     guest_step "the scheduler on the oldest kernel, $oldest" guest_tests --kernel "$oldest" \
-        --without replay --without recovery --without agent_swap --without agent_namespace --without dump
+        --without replay --without recovery --without agent_swap --without agent_namespace --without dump \
+        --without compare --without monitor --without suggest
     guest_step "the scheduler on the newest kernel, $newest" guest_tests --kernel "$newest" --ort \
-        --without agent_mirror --without starvation --without yield --without hotplug
+        --without agent_mirror --without starvation --without yield --without hotplug \
+        --without agent_faults --without crowd --without exiting
     local kernel
     for kernel in "${kernels[@]:1:${#kernels[@]}-2}"; do
         guest_step "and, in short, on $kernel" guest_tests --kernel "$kernel" load hotplug shares agent
