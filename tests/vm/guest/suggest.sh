@@ -1,7 +1,7 @@
 #!/bin/bash
 # hint --suggest: the period and the runtime of a task that was watched, with no scheduler of
 # ours loaded and with one; and no proposal for a hog.
-#: again icount
+#: mode icount
 . "$(dirname "$0")/lib.sh"
 
 cat >/tmp/beat.json <<'JSON'
