@@ -1,7 +1,7 @@
 #!/bin/bash
 # Nobody starves: declared tasks that never sleep claim every CPU, and nice-19
 # hogs beside them still run within the documented bound.
-#: again icount
+#: mode icount
 . "$(dirname "$0")/lib.sh"
 
 start_scheduler --stats 1
