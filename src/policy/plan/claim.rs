@@ -1,5 +1,6 @@
 //! What a task asks for, in time from now.
 
+use super::super::cpumask::CpuMask;
 use super::super::job::{Situation, Upcoming};
 use super::{Term, HORIZON_NS};
 
@@ -43,6 +44,8 @@ pub struct Claim {
     pub lane: Option<u16>,
     pub criticality: u8,
     pub kept: bool,
+    /// It has a CPU to itself.
+    apart: bool,
 }
 
 pub fn collect(situation: &Situation<'_>, claims: &mut Vec<Claim>) {
@@ -50,6 +53,29 @@ pub fn collect(situation: &Situation<'_>, claims: &mut Vec<Claim>) {
     claims.clear();
     let all = situation.upcoming.iter();
     claims.extend(all.map(|task| Claim::new(task, situation, &ratios)));
+    set_apart(claims, situation.cpus.count());
+}
+
+/// A task that can have a CPU to itself is in no other's way, however far behind: all, if they
+/// are no more than the CPUs, or one that no other shares its CPU with.
+fn set_apart(claims: &mut [Claim], cpus: usize) {
+    let (mut asking, mut bound) = (0, 0);
+    let (mut taken, mut shared) = (CpuMask::EMPTY, CpuMask::EMPTY);
+    for claim in claims.iter().filter(|claim| claim.asks()) {
+        asking += 1;
+        if let Some(lane) = claim.lane {
+            bound += 1;
+            if taken.contains(lane) {
+                shared.insert(lane);
+            }
+            taken.insert(lane);
+        }
+    }
+    let all_apart = asking <= cpus && shared.is_empty();
+    for claim in claims {
+        let alone = |lane| bound == asking && !shared.contains(lane);
+        claim.apart = all_apart || claim.lane.is_some_and(alone);
+    }
 }
 
 /// Work seen per work declared.
@@ -138,6 +164,7 @@ impl Claim {
             lane,
             criticality: task.criticality,
             kept: task.standing.kept,
+            apart: false,
         }
     }
 
@@ -148,8 +175,9 @@ impl Claim {
         }
     }
 
+    /// Does it want anything that another could have?
     pub fn asks(&self) -> bool {
-        self.expected.job > 0.0 || self.expected.head > 0.0
+        !self.apart && (self.expected.job > 0.0 || self.expected.head > 0.0)
     }
 
     pub fn load(&self, doubt: Doubt) -> f64 {

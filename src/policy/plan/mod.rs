@@ -68,7 +68,9 @@ impl Plan {
     pub fn make(&mut self, situation: &Situation<'_>, fill: f64) -> &[Standing] {
         let tasks = situation.upcoming.len();
         let stands_ns = STANDS_NS_PER_TASK * tasks as i64;
-        let recent = situation.now_ns.saturating_sub(self.made_ns) < stands_ns;
+        let age_ns = situation.now_ns.saturating_sub(self.made_ns);
+        // A clock that was set back makes no plan stand for longer.
+        let recent = (0..stands_ns).contains(&age_ns);
         let stands = tasks > FEW && tasks == self.tasks && recent;
         self.standings.clear();
         self.standings.reserve(tasks);
@@ -85,10 +87,7 @@ impl Plan {
         self.trial.clear();
         self.trial.resize(tasks, Term::OnTime);
         self.demand.start(situation, &self.claims, fill);
-        let asking = self.claims.iter().filter(|claim| claim.asks());
-        let lonely = asking.count() <= situation.cpus.count()
-            && !self.claims.iter().any(|c| c.lane.is_some());
-        if lonely || self.may_all_fit() {
+        if self.may_all_fit() {
             self.keep_all();
         } else {
             self.compare_plans();

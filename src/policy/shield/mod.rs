@@ -36,8 +36,8 @@
 //! D < d_j − c_j + q is at least m·q, so that any m unmasked jobs together
 //! keep the set feasible; jobs whose slack is below q *must* run. Where fewer
 //! than m jobs pass, the free CPUs go to the masked ones with the earliest
-//! latest start (LLF): work is conserved, but the promise is then LLF's, not
-//! the shield's. No online policy is optimal on several cores once jobs
+//! latest start (LLF; under [`OverloadRule::Keep`] the earliest deadline): work is
+//! conserved, but the promise is then that order's, not the shield's. No online policy is optimal on several cores once jobs
 //! arrive (Dertouzos and Mok), so arrivals only make the mask more careful.
 //!
 //! Jobs that may use one CPU only are held to the exact test of that CPU, and
@@ -210,12 +210,16 @@ impl Shield {
                 .mask(situation, &self.timely, &self.future, &mut self.standing);
         self.hand_out(situation.jobs);
 
+        self.verdict(situation, feasible, idle_in_lanes && idle_in_pool)
+    }
+
+    fn verdict(&mut self, situation: &Situation<'_>, feasible: bool, may_idle: bool) -> Verdict {
         Verdict {
             feasible,
             overloaded: self
                 .overload
                 .update(!feasible, situation.now_ns, self.config.calm_ns),
-            may_idle: feasible && idle_in_lanes && idle_in_pool,
+            may_idle: feasible && may_idle,
         }
     }
 
@@ -243,13 +247,7 @@ impl Shield {
             }
         }
         self.hand_out(situation.jobs);
-        Verdict {
-            feasible,
-            overloaded: self
-                .overload
-                .update(!feasible, situation.now_ns, self.config.calm_ns),
-            may_idle: false,
-        }
+        self.verdict(situation, feasible, false)
     }
 
     /// No test, no mask: every job is a candidate, the late ones too.

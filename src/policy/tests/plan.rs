@@ -108,6 +108,13 @@ fn tasks_bound_to_a_full_cpu_are_given_up_while_another_idles() {
 fn who_has_a_cpu_to_itself_is_never_given_up() {
     assert_eq!(kept(&[task(50.0, 40.0)], 1, 1.0), [0]);
     assert_eq!(kept(&[task(50.0, 40.0), task(60.0, 40.0)], 2, 1.0), [0, 1]);
+    let bound = |cpu| Upcoming {
+        allowed: CpuMask::only(cpu),
+        ..task(50.0, 40.0)
+    };
+    assert_eq!(kept(&[bound(0), bound(1)], 2, 1.0), [0, 1]);
+    assert_eq!(kept(&[bound(0), bound(1), bound(1)], 2, 1.0), [0]);
+    assert_eq!(kept(&[bound(0), bound(0)], 2, 1.0), [] as [usize; 0]);
 }
 
 #[test]
