@@ -73,6 +73,12 @@ need_packages() {
     with_lock apt install_packages "${missing[@]}"
 }
 
+# The version that apt would install; nothing where there is none.
+package_candidate() {
+    command -v apt-cache >/dev/null || return 0
+    apt-cache policy "$1" | awk '/^  Candidate:/ && $2 != "(none)" { print $2 }'
+}
+
 install_packages() {
     say "installing Debian packages: $*"
     local log
@@ -156,16 +162,21 @@ await_calm() {
     done
 }
 
-# The mirror this machine's own apt uses for the Debian archive.
+# The mirror that apt on this machine uses for the Debian archive, or for the one of this label.
 debian_mirror() {
-    local format='$(ORIGIN) $(LABEL) $(REPO_URI)' uri
-    uri=$(apt-get indextargets --format "$format" 'Created-By: Packages' | awk '$1 == "Debian" && $2 == "Debian" { print $3; exit }')
+    local label=${1:-Debian} uri
+    uri=$(archive_of "$label")
     if [[ -z $uri ]]; then
         as_root apt-get update -q >/dev/null
-        uri=$(apt-get indextargets --format "$format" 'Created-By: Packages' | awk '$1 == "Debian" && $2 == "Debian" { print $3; exit }')
+        uri=$(archive_of "$label")
     fi
-    [[ -n $uri ]] || die "apt on this machine knows no Debian archive"
+    [[ -n $uri ]] || die "apt on this machine knows no archive that is called $label"
     printf '%s\n' "$uri"
+}
+
+archive_of() {
+    apt-get indextargets --format '$(ORIGIN) $(LABEL) $(REPO_URI)' 'Created-By: Packages' |
+        awk -v label="$1" '$1 == "Debian" && $2 == label { print $3; exit }'
 }
 
 # apt with a state of its own: other suites than the host's, and nothing

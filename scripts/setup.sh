@@ -17,11 +17,24 @@ ORT_VERSION=1.31.1
 setup_build() {
     need_packages build-essential clang-19 llvm-19 libelf-dev zlib1g-dev pkg-config libseccomp-dev \
         ca-certificates curl git
-    command -v cargo >/dev/null || with_lock rustup install_rust
+    command -v cargo >/dev/null || install_rust
+}
+
+# Debian keeps a recent toolchain for its browsers, as signed packages like any other. Where it
+# is too old for this crate, or this is no Debian, rustup fetches one.
+install_rust() {
+    local wanted found
+    wanted=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' "$REPO/Cargo.toml")
+    found=$(package_candidate rustc-web)
+    if [[ -n $found ]] && dpkg --compare-versions "$found" ge "$wanted"; then
+        need_packages rustc-web cargo-web rustfmt-web
+    else
+        with_lock rustup install_rustup
+    fi
 }
 
 # rust-toolchain.toml names the toolchain; rustup fetches it on first use.
-install_rust() {
+install_rustup() {
     [[ -x $HOME/.cargo/bin/cargo ]] && return
     say "installing rustup and the Rust toolchain"
     local installer

@@ -90,6 +90,17 @@ unit_tests() {
     RTAPP_EXAMPLES=/usr/share/doc/rt-app/examples cargo test --locked --profile quick --no-fail-fast
 }
 
+# Debian's toolchain has no clippy; the one that rust-toolchain.toml names has.
+lints() {
+    if cargo clippy --version >/dev/null 2>&1; then
+        cargo clippy --locked --profile quick --all-targets -- -D warnings
+    elif [[ -n ${CI:-} ]]; then
+        printf 'no clippy here\n' && return 1
+    else
+        printf 'this Rust toolchain has no clippy: not run\n'
+    fi
+}
+
 release_build() { cargo build --locked --release; }
 
 # All of them, whichever fails.
@@ -107,7 +118,7 @@ storms() { tests/vm/storm.sh --kernel "$oldest" --kernel "$newest" --count 3 --s
 steps() {
     step "set-up" set_up
     step "cargo fmt --check" cargo fmt --check
-    step "cargo clippy" cargo clippy --locked --profile quick --all-targets -- -D warnings
+    step "cargo clippy" lints
     step "cargo test" unit_tests
     step "headers of bpf/ by themselves" scripts/check-bpf-headers.sh
     step "ONNX files" scripts/check-onnx.sh

@@ -98,6 +98,9 @@ make_root() {
         echo begun >"$root/.walk"
         # Nothing but what apt needs. What debootstrap mounts goes with it.
         unshare --mount debootstrap --variant=minbase bookworm "$root" "$(debian_mirror)"
+        # debootstrap names one suite. Debian's installer and its images name these as well.
+        printf 'deb %s %s main\n' "$(debian_mirror)" bookworm-updates \
+            "$(debian_mirror Debian-Security)" bookworm-security >>"$root/etc/apt/sources.list"
         echo made >"$root/.walk"
     fi
     copy_files
