@@ -43,15 +43,22 @@ static bool queue_due(u32 queue, u64 now, u32 servers)
 /* Takes a task from the queue if it is due. */
 static bool take_due(u32 queue, s32 cpu, u64 now, u32 servers)
 {
+	u64 served = *queue_served_at(queue);
+
 	if (!queue_due(queue, now, servers))
 		return false;
 	/* The turn is claimed before the task is taken: one CPU is enough. */
 	*queue_served_at(queue) = now;
 	/* Hogs take turns by virtual time. A job is still the first of its queue after its turn,
 	 * so among jobs the turn goes to the one that has waited longest. */
-	if (queue % TN_NR_TIERS != TN_BACKGROUND)
-		return take_oldest(queue, cpu, now, FILTER_ANY);
-	return scx_bpf_dsq_move_to_local(queue, 0);
+	if (queue % TN_NR_TIERS == TN_BACKGROUND)
+		return scx_bpf_dsq_move_to_local(queue, 0);
+	if (!take_oldest(queue, cpu, now, FILTER_ANY))
+		return false;
+	/* The turn of a thread of RCU is not one of the turns that the others wait for. */
+	if (cpu_ctx(cpu)->rcu_turn)
+		*queue_served_at(queue) = served;
+	return true;
 }
 
 /*

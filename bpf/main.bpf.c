@@ -123,7 +123,7 @@ void BPF_STRUCT_OPS(temponet_running, struct task_struct *p)
 
 	if (tctx->queued_at) {
 		queue = leave_queue(tctx);
-		if (queue >= 0 && tier != TN_LATE)
+		if (queue >= 0 && tier != TN_LATE && !tctx->rcu)
 			*queue_served_at(queue) = now;
 		wait = since(now, tctx->queued_at);
 		tctx->queued_at = 0;
@@ -281,7 +281,7 @@ void BPF_STRUCT_OPS(temponet_stopping, struct task_struct *p, bool runnable)
 	if (!tctx)
 		return;
 	account(p, tctx);
-	note_supply_stop(tctx->cpu, tctx->run_tier, runnable, scx_bpf_now());
+	note_supply_stop(tctx->cpu, tctx->run_tier, runnable);
 	tctx->on_cpu = false;
 	note_agent_stopped(p);
 	tctx->bypass_queue = false;

@@ -204,6 +204,7 @@ struct cpu_ctx {
 	bool last_turn_holder; /* the last turn was for a stuck task's sake */
 	bool siblings_first; /* the next search for holders begins with threads of the process */
 	u32 bound_tier; /* tier of the last turn of a queue */
+	bool rcu_turn; /* the last task that waited longest was a thread of RCU */
 	bool bound_shared; /* the domain's queues were asked first the last time */
 	bool looked_again; /* not of turns: the queues were looked at again on the way to idle */
 	u64 bound_since; /* when the current turn began, 0: it is over */

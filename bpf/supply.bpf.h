@@ -28,15 +28,19 @@ static void note_supply_start(s32 cpu, u64 now)
 }
 
 /* A task of @tier stops. What others run counts only where declared jobs waited at both ends. */
-static void note_supply_stop(s32 cpu, u32 tier, bool runnable, u64 now)
+static void note_supply_stop(s32 cpu, u32 tier, bool runnable)
 {
 	struct temponet_supply *supply = &board.supply[bounded(cpu, TN_MAX_CPUS)];
 	struct cpu_ctx *cpuc = cpu_ctx(cpu);
 	bool wanted;
+	u64 now;
 
 	if (!agent_wanted())
 		return;
 	wanted = declared_wait(cpu) || (tier == TN_DECLARED && runnable);
+	if (tier != TN_DECLARED && !wanted && !cpuc->supply_wanted)
+		return;
+	now = scx_bpf_now();
 	if (tier == TN_DECLARED)
 		supply->ran_ns += since(now, cpuc->supply_from);
 	if (tier == TN_DECLARED || (cpuc->supply_wanted && wanted))

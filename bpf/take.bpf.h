@@ -22,15 +22,16 @@ enum filter {
 
 /*
  * Takes the task that has waited longest in @queue, of those that pass @filter, may run on @cpu and
- * wait since before @oldest. A thread of RCU counts as having waited longest. The task may be gone
- * between the two passes; then none is taken.
+ * wait since before @oldest. A thread of RCU counts as having waited longest, but not twice in a
+ * row on a CPU: it waits again within milliseconds, and would take the turns of all others. The
+ * task may be gone between the two passes; then none is taken.
  */
 __weak int take_oldest(u32 queue, s32 cpu, u64 oldest, u32 filter)
 {
 	struct task_struct *p;
 	struct task_ctx *tctx;
 	u32 pid = 0;
-	bool moved = false;
+	bool moved = false, rcu = false, rcu_had_turn = cpu_ctx(cpu)->rcu_turn;
 
 	bpf_for_each(scx_dsq, p, queue, SCX_DSQ_ITER_REV) {
 		u64 from;
@@ -43,13 +44,15 @@ __weak int take_oldest(u32 queue, s32 cpu, u64 oldest, u32 filter)
 		if (!tctx || (filter == FILTER_SIBLING && tctx->holder_turn_at == stuck_since))
 			continue;
 		from = filter == FILTER_UNFINISHED ? tctx->waits_since : tctx->queued_at;
-		if (rcu_first(tctx))
+		if (rcu_first(tctx) && !rcu_had_turn)
 			from = 0;
 		if (time_before(from, oldest) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr)) {
 			oldest = from;
 			pid = p->pid;
+			rcu = tctx->rcu;
 		}
 	}
+	cpu_ctx(cpu)->rcu_turn = rcu;
 	if (!pid)
 		return false;
 	bpf_for_each(scx_dsq, p, queue, SCX_DSQ_ITER_REV) {

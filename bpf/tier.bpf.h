@@ -38,15 +38,18 @@ __weak u32 task_tier(struct task_ctx *tctx __arg_nonnull, s32 cpu, u64 now)
 	/*
 	 * This period's budget is used up: the task is throttled (throttle.bpf.h). A declared task
 	 * that overran yields to all declared jobs that are within their budgets. Where the agent
-	 * found room for it, it yields only to those that are due before its own next deadline. A
-	 * task that has used up its next period's budget as well is a hog until that period begins,
-	 * whatever it declared.
+	 * found room for it, it yields only to those that are due before its own next deadline,
+	 * unless it has not slept for longer than any loan lasts: then it is not behind, it never
+	 * ends. A task that has used up its next period's budget as well is a hog until that period
+	 * begins, whatever it declared.
 	 */
 	if (time_after(tctx->release_at, now + TN_CLOCK_SKEW)) {
 		if (tctx->base == TN_INFERRED ||
 		    time_after(tctx->release_at, now + tctx->period_ns))
 			return TN_BACKGROUND;
-		return said == TN_VERDICT_KEEP ? TN_DECLARED : TN_INFERRED;
+		return said == TN_VERDICT_KEEP && since(now, tctx->woke_at) <= TN_LOAN_MAX ?
+			       TN_DECLARED :
+			       TN_INFERRED;
 	}
 
 	/* Others wait for their share of what the declared jobs leave. */
