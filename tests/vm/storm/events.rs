@@ -252,10 +252,15 @@ fn some_event(rng: &mut Rng, sort: Sort, machine: &Machine, people: &Population)
         },
         Sort::Declare if !is_fifo => {
             let period_us = rng.pick(&[5, 10, 20, 40, 100]) * 1000;
-            // Hogs are declared too: for less than they use, as a liar would.
+            // Hogs are declared too: for less than they use, as a liar would, or for most of a
+            // CPU, so that hardly anything is left for others.
+            let percent = match rng.range(2, 30) {
+                large @ 26.. => 50 + 10 * (large - 26),
+                small => small,
+            };
             What::Declare {
                 task,
-                runtime_us: period_us * rng.range(2, 30) / 100,
+                runtime_us: period_us * percent / 100,
                 period_us,
             }
         }
