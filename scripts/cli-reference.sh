@@ -48,7 +48,7 @@ render_stats() {
 This page is made by `scripts/cli-reference.sh` from `--help-stats`. Change the descriptions in `src/agent/stats.rs` and `src/agent/agent_stats.rs`, not this page.
 
 `--stats TIME` prints these figures as a table while the scheduler runs, `--monitor TIME` those of a scheduler that is loaded already.
-`monitor --json` prints all of them, a line of JSON each time. Counters are of the time between two looks unless they say "since load".
+`monitor --json` prints all of them, a line of JSON each time. Counters are of the time between two looks unless they say "since load"; with `--since-load` all are since load.
 
 MARKDOWN
     block program --help-stats

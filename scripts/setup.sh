@@ -50,7 +50,7 @@ setup_lp() {
 }
 
 setup_vm() {
-    need_packages qemu-system-x86 busybox-static cpio stress-ng rt-app rt-tests util-linux python3 binutils
+    need_packages qemu-system-x86 busybox-static cpio jq stress-ng rt-app rt-tests util-linux python3 binutils
     find_qemu || with_lock qemu fetch_qemu
 }
 

@@ -85,18 +85,38 @@ fn once_prints_rates_and_totals_without_a_terminal() {
     assert!(!screen.contains("q quit"), "{screen}");
 }
 
-#[test]
-fn once_as_json_is_one_line() {
+/// The line of JSON that it prints.
+fn once_as_json(args: &[&str]) -> Value {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("stats");
     let serving = serve_one_client(&socket);
-    let out = monitor(&socket, &["--once", "--json"]);
+    let out = monitor(&socket, &[&["--once", "--json"], args].concat());
     serving.join().unwrap();
     let printed = text(&out.stdout);
     assert_eq!(printed.lines().count(), 1, "{printed}");
-    let figures: Value = serde_json::from_str(&printed).unwrap();
+    serde_json::from_str(&printed).unwrap()
+}
+
+#[test]
+fn once_as_json_is_one_line() {
+    let figures = once_as_json(&[]);
     assert_eq!(figures["classes"]["declared"]["met"], 40);
     assert_eq!(figures["interval_s"], 0.5);
+    let figures = once_as_json(&["--since-load"]);
+    assert_eq!(figures["classes"]["declared"]["met"], 4000);
+    assert_eq!(figures["interval_s"], 50.0);
+}
+
+#[test]
+fn totals_are_for_json_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = monitor(&folder.path().join("nobody"), &["--since-load"]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(
+        text(&out.stderr).contains("--json"),
+        "{}",
+        text(&out.stderr)
+    );
 }
 
 #[test]

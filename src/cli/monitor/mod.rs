@@ -47,6 +47,10 @@ pub struct MonitorArgs {
     #[arg(long)]
     json: bool,
 
+    /// With --json: print the figures since load, not those between two looks
+    #[arg(long, requires = "json")]
+    since_load: bool,
+
     /// Where the scheduler serves its figures
     #[arg(long, value_name = "PATH", default_value = "/var/run/scx/root/stats")]
     socket: PathBuf,
@@ -55,7 +59,7 @@ pub struct MonitorArgs {
 pub fn run(args: &MonitorArgs) -> Result<()> {
     let source = Source::new(&args.socket);
     if args.json {
-        return print(source, args.interval, args.once);
+        return print(source, args);
     }
     if args.once {
         return out::write(&once(source, args.interval)?);
@@ -88,11 +92,16 @@ fn first_look<T>(mut look: impl FnMut() -> Result<T, String>, interval: Duration
 
 /// A scheduler that was there may come back, and why there is nothing meanwhile is said on
 /// standard error whenever the reason changes.
-fn print(mut source: Source, interval: Duration, once: bool) -> Result<()> {
-    let mut figures: Result<Value, String> = Ok(first_look(|| source.read(), interval)?);
-    if once {
+fn print(mut source: Source, args: &MonitorArgs) -> Result<()> {
+    let (interval, once) = (args.interval, args.once);
+    let mut read = || match args.since_load {
+        true => source.read_total(),
+        false => source.read(),
+    };
+    let mut figures: Result<Value, String> = Ok(first_look(&mut read, interval)?);
+    if once && !args.since_load {
         std::thread::sleep(interval);
-        figures = source.read();
+        figures = read();
     }
     let mut complaint = String::new();
     loop {
@@ -118,7 +127,7 @@ fn print(mut source: Source, interval: Duration, once: bool) -> Result<()> {
             return Ok(());
         }
         std::thread::sleep(interval);
-        figures = source.read();
+        figures = read();
     }
 }
 

@@ -21,6 +21,10 @@ pub struct Look {
     pub total: Option<Metrics>,
 }
 
+fn of_all_time() -> Vec<(String, String)> {
+    vec![("target".to_owned(), SINCE_LOAD.to_owned())]
+}
+
 pub struct Source {
     socket: PathBuf,
     client: Option<StatsClient>,
@@ -42,6 +46,15 @@ impl Source {
     /// What happened since the last time. A scheduler may come and go between
     /// two calls; the error says why there is nothing now.
     pub fn read<T: DeserializeOwned>(&mut self) -> Result<T, String> {
+        self.ask(Vec::new())
+    }
+
+    /// What happened since load.
+    pub fn read_total<T: DeserializeOwned>(&mut self) -> Result<T, String> {
+        self.ask(of_all_time())
+    }
+
+    fn ask<T: DeserializeOwned>(&mut self, what: Vec<(String, String)>) -> Result<T, String> {
         let mut client = match self.client.take() {
             Some(client) => client,
             None => StatsClient::new()
@@ -51,7 +64,7 @@ impl Source {
         };
         let figures =
             client
-                .request("stats", Vec::new())
+                .request("stats", what)
                 .map_err(|e| match e.is::<serde_json::Error>() {
                     true => format!(
                         "use the monitor of the scheduler's own version: this program cannot read \
@@ -66,10 +79,9 @@ impl Source {
     /// The same with the totals.
     pub fn look(&mut self) -> Result<Look, String> {
         let recent = self.read()?;
-        let target = vec![("target".to_owned(), SINCE_LOAD.to_owned())];
         let mut total = None;
         if let Some(mut client) = self.client.take() {
-            match client.request("stats", target) {
+            match client.request("stats", of_all_time()) {
                 Ok(metrics) => {
                     total = Some(metrics);
                     self.client = Some(client);

@@ -16,13 +16,7 @@ start_load() {
     load+=($!)
 }
 
-# counted NAME: the sum of a counter, from the lines about the agent.
-counted() { grep -o " $1 [0-9]*" "$SCHEDULER_LOG" | awk '{ sum += $2 } END { print sum + 0 }'; }
-
-has_lost() { (($(counted lost) > 0)); }
-
-# In how many of the seconds shown somebody else than the agent had the say.
-passed_over() { grep -cE '^(q-table|distilled|edf) by' "$SCHEDULER_LOG" || true; }
+has_lost() { (($(figure .agent.ring_drops) > 0)); }
 
 # check WHAT: all is well with the load running.
 check() {
@@ -41,15 +35,15 @@ for fault in garbage silence deaf; do
     sleep 9
     # A slow guest may be longer about it.
     if [[ $fault == deaf ]]; then wait_for 30 has_lost || true; fi
-    check "$fault"
     case $fault in
-        garbage) assert_ge "$(($(counted stale) + $(counted impossible)))" 1 "garbage: decisions that were ignored" ;;
+        garbage) assert_ge "$(figure '.agent | .stale + .impossible')" 1 "garbage: decisions that were ignored" ;;
         deaf)
-            assert_ge "$(counted lost)" 1 "deaf: records for which the ring had no room"
-            assert_ge "$(counted resyncs)" 1 "deaf: times the agent read anew how all tasks stand"
+            assert_ge "$(figure .agent.ring_drops)" 1 "deaf: records for which the ring had no room"
+            assert_ge "$(figure .agent.resyncs)" 1 "deaf: times the agent read anew how all tasks stand"
             ;;&
-        *) assert_ge "$(passed_over)" 1 "$fault: seconds in which the agent was passed over" ;;
+        *) assert_ge "$(figure '.agent.transitions | ."q-table" + .distilled + .edf')" 1 "$fault: times that something else came to decide" ;;
     esac
+    check "$fault"
 done
 
 # Stopped for ten seconds: Q-table, then distilled rule, then deadlines, and back.
@@ -61,10 +55,10 @@ sleep 13
 scx_is enabled || fail "thrown out while the program was stopped"
 kill -CONT "$scheduler_pid"
 sleep 3
-for level in q-table distilled edf; do assert_ge "$(came_to $level)" 1 "stopped: times the say came to: $level"; done
+for level in q-table distilled edf; do assert_ge "$(came_to $level)" 1 "stopped: times that it came to decide: $level"; done
 assert_ge "$(came_to agent)" 1 "stopped: times the agent was back"
-assert_ge "$(counted table)" 1 "stopped: dispatches by the Q-table"
-assert_ge "$(counted distilled)" 10 "stopped: dispatches by the distilled rule"
+assert_ge "$(figure .q_table)" 1 "stopped: dispatches by the Q-table"
+assert_ge "$(figure .distilled)" 10 "stopped: dispatches by the distilled rule"
 check "stopped"
 
 # Killed: the kernel's own scheduler takes over, tasks go on.

@@ -45,7 +45,7 @@ loop=$!
 wait $loop
 kill $sleeper $own
 sleep 2
-assert_ge "$(figure declared met)" 1 "declared jobs that met their deadline"
+assert_ge "$(figure .classes.declared.met)" 1 "declared jobs that met their deadline"
 stop_scheduler
 [[ ! -e /run/scx_temponet/hint.sock ]] || fail "the socket was left behind"
 [[ ! -e /sys/fs/bpf/scx_temponet/task_hints ]] || fail "the hint map was left behind"

@@ -88,22 +88,23 @@ TOML
 JSON
 }
 
-# figure CLASS COLUMN: from the tables of a scheduler started with --stats 1;
-# the sum of all, where it counts, else the last.
-figure() {
-    awk -v class="$1" -v column="$2" '
-        BEGIN { at["met"] = 2; at["missed"] = 3; at["run_ms"] = 6; at["runs"] = 7; at["wait_max_ms"] = 9 }
-        $1 == class { value = column == "wait_max_ms" ? $at[column] : value + $at[column] }
-        END { print value + 0 }' "$SCHEDULER_LOG"
-}
+# figures: all that the scheduler counted since load, as JSON.
+figures() { scx_temponet monitor --json --once --since-load; }
+
+# figure FILTER: one of them, as jq finds it; nothing where there is none.
+figure() { figures | jq -r "$1 // empty"; }
+
+# came_to LEVEL: how often it came to decide.
+came_to() { figure ".agent.transitions[\"$1\"]"; }
 
 # assert_waits BOUND_MS [WHAT]: the longest wait of each class, so far. The guest's clock goes
 # on while the host runs other work, which the guest cannot see. So a wait that is too long by
 # this clock does not end the test: tests/vm/run.sh judges it in the time that the guest had.
 assert_waits() {
-    local class waited
+    local seen class waited
+    seen=$(figures)
     for class in declared inferred background late; do
-        waited=$(figure $class wait_max_ms)
+        waited=$(jq -r ".classes.$class.wait_max_us / 1000" <<<"$seen")
         need_numbers "$waited" "$1" "${2:-}longest wait in class $class"
         if awk -v a="$waited" -v b="$1" 'BEGIN { exit !(a > b) }'; then
             printf 'late: %.0f ms of %d: %slongest wait in class %s\n' "$waited" "$1" "${2:-}" "$class"
@@ -111,9 +112,6 @@ assert_waits() {
         fi
     done
 }
-
-# came_to LEVEL: how often the say came to it, likewise.
-came_to() { grep -o " to $1 [0-9]*" "$SCHEDULER_LOG" | awk '{ sum += $3 } END { print sum + 0 }'; }
 
 # What no test may leave in the kernel's log.
 check_dmesg() {

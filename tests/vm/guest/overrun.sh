@@ -18,9 +18,9 @@ cpu_ms() { awk '{ print 10 * ($14 + $15) }' "/proc/$greedy/stat"; }
 before=$(cpu_ms)
 sleep 16
 had=$(($(cpu_ms) - before))
+as_declared=$(figure .classes.declared.run_ms)
 stop_scheduler
 assert_ge "$had" 800 "ms on a CPU in 16 s"
 # What it may be forgiven, and a tick for each time that this is noticed.
-as_declared=$(figure declared run_ms)
 assert_ge "$as_declared" 50 "of these, ms as a declared job"
 assert_le "$as_declared" $((had / 5)) "of $had ms on a CPU, those as a declared job"

@@ -21,18 +21,18 @@ spin='while :; do :; done'
 start_scheduler --stats 1 --rules /tmp/rules.toml
 rt-app /tmp/arms.json >/tmp/rt-app.txt 2>&1 &
 arms=$!
-both_run() { (($(figure declared met) >= 10)); }
+both_run() { (($(figure .classes.declared.met) >= 10)); }
 wait_for 60 both_run || fail "the declared tasks did not start"
 nice -n 19 taskset -c 0 bash -c "$spin" &
 hog=$!
 sleep 3
-before=$(figure declared missed)
+before=$(figure .classes.declared.missed)
 timeout 1 chrt -f 50 taskset -c 0 bash -c "$spin" || true
 sleep 12
-disturbed=$(figure declared missed)
-met=$(figure declared met)
+disturbed=$(figure .classes.declared.missed)
+met=$(figure .classes.declared.met)
 sleep 6
-missed=$(($(figure declared missed) - disturbed)) met=$(($(figure declared met) - met))
+missed=$(($(figure .classes.declared.missed) - disturbed)) met=$(($(figure .classes.declared.met) - met))
 printf 'missed %d before, %d around the disturbance, %d of %d after it\n' \
     "$before" $((disturbed - before)) "$missed" $((met + missed))
 assert_ge $((disturbed - before)) 3 "jobs that the disturbance made late"

@@ -33,12 +33,12 @@ start_scheduler --stats 1 --rules /tmp/rules.toml
 cp /bin/bash /tmp/beat-1
 /tmp/beat-1 -c 'for ((i = 0; i < 100; i++)); do sleep 0.02; done'
 sleep 2
-assert_ge "$(figure declared met)" 20 "jobs of the task that the rule names"
+assert_ge "$(figure .classes.declared.met)" 20 "jobs of the task that the rule names"
 
 mkdir -p /sys/fs/cgroup/quiet.slice
-before=$(figure background runs)
+before=$(figure .classes.background.runs)
 bash -c 'echo $$ >/sys/fs/cgroup/quiet.slice/cgroup.procs; for ((i = 0; i < 100; i++)); do sleep 0.01; done'
 sleep 2
-assert_ge "$(figure background runs)" $((before + 50)) "runs in background of the task whose cgroup the rule names"
+assert_ge "$(figure .classes.background.runs)" $((before + 50)) "runs in background of the task whose cgroup the rule names"
 rmdir /sys/fs/cgroup/quiet.slice
 stop_scheduler

@@ -20,7 +20,7 @@ assert_eq "$(scx_state)" enabled "state with the program stopped"
 timeout 60 bash -c 'for ((i = 0; i < 40; i++)); do sleep 0.001; done' || fail "a short task starved"
 kill -CONT "$scheduler_pid"
 sleep 2
-assert_ge "$(figure inferred met)" 1 "jobs counted after it was continued"
+assert_ge "$(figure .classes.inferred.met)" 1 "jobs counted after it was continued"
 
 # The host of a guest may take its CPUs away meanwhile: the best of three counts.
 for ((took = 9000000, attempt = 0; took > 1000000 && attempt < 3; attempt++)); do
