@@ -15,6 +15,7 @@ pub mod replay;
 pub mod rules;
 mod schedule;
 pub mod sim;
+pub mod status;
 mod time;
 pub mod train;
 
@@ -41,6 +42,7 @@ enum Command {
     Hint(hint::HintArgs),
     Rules(rules::RulesArgs),
     Doctor(doctor::DoctorArgs),
+    Status(status::StatusArgs),
     Sim(Box<sim::SimArgs>),
     Bench(bench::BenchArgs),
     Train(train::TrainArgs),
@@ -60,6 +62,7 @@ pub fn run() -> ExitCode {
         Some(Command::Hint(args)) => return hint::run(args),
         Some(Command::Rules(args)) => return rules::run(&args),
         Some(Command::Doctor(args)) => return doctor::run(args),
+        Some(Command::Status(args)) => return exit(status::run(&args), 2),
         Some(Command::Sim(args)) => return exit(sim::run(&args).map(|()| ExitCode::SUCCESS), 2),
         Some(Command::Bench(args)) => {
             return exit(bench::run(&args).map(|()| ExitCode::SUCCESS), 2)
