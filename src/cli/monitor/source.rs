@@ -6,7 +6,7 @@ use scx_stats::prelude::*;
 use scx_stats::StatsErrno;
 use serde::de::DeserializeOwned;
 
-use crate::agent::stats::{Metrics, SINCE_LOAD};
+use crate::agent::stats::{Dialect, Metrics, RECENT, SINCE_LOAD};
 
 /// A scheduler that answers later than this is as good as gone. The thread that answers is a
 /// task like others, and may have to wait for as long as any (`TN_STARVE_BOUND`, 4 s).
@@ -42,6 +42,15 @@ impl Source {
     /// What happened since the last time. A scheduler may come and go between
     /// two calls; the error says why there is nothing now.
     pub fn read<T: DeserializeOwned>(&mut self) -> Result<T, String> {
+        self.ask(RECENT)
+    }
+
+    /// The totals as text for Prometheus.
+    pub fn text(&mut self, dialect: Dialect) -> Result<String, String> {
+        self.ask(dialect.target())
+    }
+
+    fn ask<T: DeserializeOwned>(&mut self, target: &str) -> Result<T, String> {
         let mut client = match self.client.take() {
             Some(client) => client,
             None => StatsClient::new()
@@ -49,16 +58,17 @@ impl Source {
                 .connect(Some(PATIENCE_MS))
                 .map_err(|e| format!("no scheduler answers at {}: {e:#}", self.socket.display()))?,
         };
-        let figures =
-            client
-                .request("stats", Vec::new())
-                .map_err(|e| match e.is::<serde_json::Error>() {
+        let figures = client
+            .request("stats", vec![("target".to_owned(), target.to_owned())])
+            .map_err(
+                |e| match e.is::<serde_json::Error>() || e.is::<StatsErrno>() {
                     true => format!(
                         "use the monitor of the scheduler's own version: this program cannot read \
                      its figures ({e})"
                     ),
                     false => format!("the scheduler stopped answering: {e:#}"),
-                })?;
+                },
+            )?;
         self.client = Some(client);
         Ok(figures)
     }
