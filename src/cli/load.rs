@@ -18,6 +18,7 @@ use scx_utils::libbpf_clap_opts::LibbpfOpts;
 use super::hint::HintLimitArgs;
 use super::metrics::{self, Publisher};
 use super::monitor::SOCKET;
+use super::notify;
 use super::out::{errln, outln};
 use super::time;
 use crate::agent::brain::{Backend, BrainConfig};
@@ -243,9 +244,12 @@ pub fn run(args: LoadArgs) -> Result<ExitCode> {
     let shutdown = Arc::new(AtomicBool::new(false));
     let stop = shutdown.clone();
     let this_thread = thread::current();
+    let (wake, woken) = crossbeam_channel::bounded(1);
     ctrlc::set_handler(move || {
         stop.store(true, Ordering::Relaxed);
         this_thread.unpark();
+        // Whoever has not taken the last one yet will wake up all the same.
+        let _ = wake.try_send(());
     })
     .context("cannot catch Ctrl-C")?;
 
@@ -309,7 +313,8 @@ pub fn run(args: LoadArgs) -> Result<ExitCode> {
             Ok(scheduler) => scheduler,
             Err(error) => return Ok(Life::NotLoaded(error)),
         };
-        let ended = scheduler.run(&shutdown)?;
+        notify::tell(notify::READY);
+        let ended = scheduler.run(&shutdown, &woken)?;
         let again = ended.should_restart() && !shutdown.load(Ordering::Relaxed);
         Ok(if again { Life::Restart } else { Life::Over })
     };

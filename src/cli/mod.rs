@@ -10,6 +10,7 @@ pub mod hint;
 mod load;
 mod metrics;
 pub mod monitor;
+mod notify;
 mod out;
 mod progress;
 pub mod replay;
