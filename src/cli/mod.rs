@@ -23,7 +23,7 @@ pub mod train;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// A sched_ext scheduler for work that has deadlines.
 ///
@@ -53,6 +53,11 @@ enum Command {
     Replay(Box<replay::ReplayArgs>),
     Compare(Box<compare::CompareArgs>),
     Monitor(monitor::MonitorArgs),
+}
+
+/// The definition of the command line, for who makes pages of it.
+pub fn command() -> clap::Command {
+    Cli::command()
 }
 
 /// After Ctrl-C, as shells have it.
