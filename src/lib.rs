@@ -2,7 +2,7 @@
 //!
 //! One folder per room, dependencies pointing one way:
 //! `policy` <- `sim` <- `record`, `train`; `policy`, `hint` <- `agent`; all of these <- `rtapp`
-//! <- `compare` <- `cli`; `intf`, `proc`, `hint` and `report` know data only.
+//! <- `compare` <- `cli`; `intf`, `proc`, `trust`, `hint` and `report` know data only.
 
 pub mod agent;
 pub mod cli;
@@ -17,3 +17,4 @@ pub mod rtapp;
 pub mod sim;
 mod spelling;
 pub mod train;
+mod trust;
