@@ -22,8 +22,7 @@ pub(super) fn same_namespaces(peer: &Peer) -> Result<(), Reply> {
             (Err(e), _) => e.kind() == io::ErrorKind::NotFound,
             (Ok(_), Err(_)) => false,
         });
-    let gone = peer.pidfd.as_ref().is_some_and(|fd| has_exited(fd.as_fd()));
-    if same && !gone {
+    if same && !has_exited(peer.pidfd.as_fd()) {
         return Ok(());
     }
     Err(Reply::refused(

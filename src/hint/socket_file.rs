@@ -30,7 +30,7 @@ pub struct SocketFile {
 }
 
 impl SocketFile {
-    pub fn bind(path: &Path, backlog: i32) -> Result<Self, ServerError> {
+    pub fn bind(path: &Path, backlog: i32, mode: u32) -> Result<Self, ServerError> {
         let failed = |source| ServerError::Bind {
             path: path.to_owned(),
             source,
@@ -45,8 +45,7 @@ impl SocketFile {
         }
         remove_stale(path)?;
         let listener = seqpacket::listen(path, backlog).map_err(failed)?;
-        // Everybody may ask; who they are decides what they get.
-        fs::set_permissions(path, Permissions::from_mode(0o666)).map_err(failed)?;
+        fs::set_permissions(path, Permissions::from_mode(mode)).map_err(failed)?;
         let meta = fs::symlink_metadata(path).map_err(failed)?;
         Ok(Self {
             listener,
