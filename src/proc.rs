@@ -8,7 +8,7 @@
 use std::io::{self, Read};
 use std::path::Path;
 
-use procfs::process::{all_processes_with_root, Process, Task};
+use procfs::process::{all_processes_with_root, Process, Status, Task};
 use procfs::{FromRead, ProcResult, ProcessCGroups};
 
 /// More than any of the files that are read here has.
@@ -58,6 +58,13 @@ pub fn thread_ids(pid: i32) -> io::Result<Vec<i32>> {
 pub fn comm(task: &Task) -> Option<String> {
     let text: Text = task.read("comm").ok()?;
     Some(text.0.trim_end_matches('\n').to_owned())
+}
+
+/// Real, effective, saved and file-system user id of a thread.
+pub fn uids(task: &Task) -> Option<[u32; 4]> {
+    let text: Text = task.read("status").ok()?;
+    let status: Status = parse(text.0.as_bytes())?;
+    Some([status.ruid, status.euid, status.suid, status.fuid])
 }
 
 /// The name of a thread as it may be shown; empty where there is none.

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Longer ones are cut. A line has some 30 bytes.
@@ -71,8 +71,24 @@ impl Accounts {
     }
 }
 
+/// The number of a user who has a line in /etc/passwd.
+pub fn uid_of(name: &str) -> Option<u32> {
+    let passwd = text(Path::new("/etc/passwd"));
+    let found = users(&passwd).find(|(user, _)| *user == name);
+    found.map(|(_, uid)| uid)
+}
+
+/// Names and numbers.
+fn users(passwd: &str) -> impl Iterator<Item = (&str, u32)> {
+    passwd.lines().filter_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        Some((name, fields.nth(1)?.parse().ok()?))
+    })
+}
+
 /// Nothing where there is no such file.
-fn text(path: &PathBuf) -> String {
+fn text(path: &Path) -> String {
     let mut bytes = Vec::new();
     if let Ok(file) = File::open(path) {
         let _ = file.take(FILE_MAX).read_to_end(&mut bytes);
@@ -90,14 +106,7 @@ struct Table {
 
 impl Table {
     fn parse(subuid: &str, passwd: &str) -> Table {
-        let mut by_name: HashMap<&str, u32> = HashMap::new();
-        for line in passwd.lines() {
-            let mut fields = line.split(':');
-            let (name, uid) = (fields.next(), fields.nth(1));
-            if let (Some(name), Some(Ok(uid))) = (name, uid.map(str::parse)) {
-                by_name.insert(name, uid);
-            }
-        }
+        let by_name: HashMap<&str, u32> = users(passwd).collect();
         let mut ranges = Vec::new();
         // An owner who is no user here, or root, whose ids are those of containers: the
         // first of their ids stands for all.
