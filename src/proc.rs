@@ -78,8 +78,20 @@ pub fn printable_comm(tid: i32) -> String {
 /// A name without what a terminal would obey.
 pub fn printable(name: &str) -> String {
     name.chars()
-        .map(|c| if c.is_control() { '?' } else { c })
+        .map(|c| if is_obeyed(c) { '?' } else { c })
         .collect()
+}
+
+/// Control characters, and those that turn the direction of the text around them.
+pub fn is_obeyed(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A name as the kernel keeps it, up to the NUL, as it may be shown.
+pub fn printable_bytes(comm: &[u8]) -> String {
+    let len = comm.iter().position(|&c| c == 0).unwrap_or(comm.len());
+    printable(&String::from_utf8_lossy(&comm[..len]))
 }
 
 /// Where the thread stands in the unified hierarchy, such as `/user.slice/app`.

@@ -1,6 +1,7 @@
 //! The socket in the file system: made where only we can make it, open to all.
 
 use super::seqpacket;
+use crate::trust::{self, Untrusted};
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,8 +16,8 @@ pub enum ServerError {
     InUse(PathBuf),
     #[error("{} exists and is not a socket", .0.display())]
     NotASocket(PathBuf),
-    #[error("{} can be written by others, who could put a socket of their own there", .0.display())]
-    OpenDirectory(PathBuf),
+    #[error("another user could put a socket of their own there: {0}")]
+    Directory(#[from] Untrusted),
     #[error("cannot listen on {}: {source}", .path.display())]
     Bind { path: PathBuf, source: io::Error },
     #[error("the hint service cannot be started: {0}")]
@@ -37,11 +38,7 @@ impl SocketFile {
         };
         if let Some(directory) = path.parent().filter(|d| !d.as_os_str().is_empty()) {
             make_directory(directory).map_err(failed)?;
-            let meta = fs::metadata(directory).map_err(failed)?;
-            // /tmp and its like are sticky: nobody can take the socket away.
-            if meta.mode() & 0o022 != 0 && meta.mode() & 0o1000 == 0 {
-                return Err(ServerError::OpenDirectory(directory.to_owned()));
-            }
+            trust::unchangeable(directory)?;
         }
         remove_stale(path)?;
         let listener = seqpacket::listen(path, backlog).map_err(failed)?;

@@ -1,6 +1,6 @@
 use super::*;
-use std::path::Path;
 use proptest::prelude::*;
+use std::path::Path;
 
 const MS: u64 = 1_000_000;
 
