@@ -28,6 +28,8 @@
 #ifndef TEMPONET_HINT_SOCKET
 #define TEMPONET_HINT_SOCKET "/run/scx_temponet/hint.sock"
 #endif
+/* The same for root alone, whoever crowds the other one. */
+#define TEMPONET_ROOT_SOCKET TEMPONET_HINT_SOCKET ".root"
 
 /*
  * runtime <= deadline <= period. The scheduler follows one job per task at a
@@ -117,35 +119,54 @@ static inline int temponet_hint_fail_(int err, const char *text, char *reason,
 	return err;
 }
 
-static inline int temponet_hint_ask_(struct temponet_request *req,
-				     struct temponet_reply *rep, char *reason,
-				     size_t size)
+/* A connection, or -1 with errno. `size` counts the NUL. */
+static inline int temponet_hint_connect_(const char *path, size_t size)
 {
 	struct sockaddr_un addr;
 	struct timeval patience;
-	ssize_t got;
-	int fd, err, tries;
+	int fd, err;
 
 	memset(&addr, 0, sizeof(addr));
 	addr.sun_family = AF_UNIX;
-	memcpy(addr.sun_path, TEMPONET_HINT_SOCKET,
-	       sizeof(TEMPONET_HINT_SOCKET));
+	if (size > sizeof(addr.sun_path)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	memcpy(addr.sun_path, path, size);
 	patience.tv_sec = 2;
 	patience.tv_usec = 0;
 
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		return temponet_hint_fail_(errno, "no socket to be had",
-					   reason, size);
+		return -1;
 	/* On a Unix socket the send timeout bounds connect() as well. */
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr))) {
 		err = errno;
 		close(fd);
-		return temponet_hint_fail_(err, "scx_temponet is not running",
-					   reason, size);
+		errno = err;
+		return -1;
 	}
+	return fd;
+}
+
+static inline int temponet_hint_ask_(struct temponet_request *req,
+				     struct temponet_reply *rep, char *reason,
+				     size_t size)
+{
+	ssize_t got;
+	int fd = -1, err, tries;
+
+	if (geteuid() == 0)
+		fd = temponet_hint_connect_(TEMPONET_ROOT_SOCKET,
+					    sizeof(TEMPONET_ROOT_SOCKET));
+	if (fd < 0)
+		fd = temponet_hint_connect_(TEMPONET_HINT_SOCKET,
+					    sizeof(TEMPONET_HINT_SOCKET));
+	if (fd < 0)
+		return temponet_hint_fail_(errno, "scx_temponet is not running",
+					   reason, size);
 
 	if (req->tid == 0)
 		req->tid = (int)syscall(SYS_gettid);

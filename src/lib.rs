@@ -2,11 +2,12 @@
 //!
 //! One folder per room, dependencies pointing one way:
 //! `policy` <- `sim` <- `record`, `train`; `policy`, `hint` <- `agent`; all of these <- `rtapp`
-//! <- `compare` <- `cli`; `intf`, `proc`, `hint` and `report` know data only.
+//! <- `compare` <- `cli`; `intf`, `proc`, `draft`, `trust`, `hint` and `report` know data only.
 
 pub mod agent;
 pub mod cli;
 pub mod compare;
+mod draft;
 pub mod hint;
 mod intf;
 pub mod policy;
@@ -17,3 +18,4 @@ pub mod rtapp;
 pub mod sim;
 mod spelling;
 pub mod train;
+pub mod trust;

@@ -8,7 +8,7 @@
 use std::io::{self, Read};
 use std::path::Path;
 
-use procfs::process::{all_processes_with_root, Process, Task};
+use procfs::process::{all_processes_with_root, Process, Status, Task};
 use procfs::{FromRead, ProcResult, ProcessCGroups};
 
 /// More than any of the files that are read here has.
@@ -60,6 +60,13 @@ pub fn comm(task: &Task) -> Option<String> {
     Some(text.0.trim_end_matches('\n').to_owned())
 }
 
+/// Real, effective, saved and file-system user id of a thread.
+pub fn uids(task: &Task) -> Option<[u32; 4]> {
+    let text: Text = task.read("status").ok()?;
+    let status: Status = parse(text.0.as_bytes())?;
+    Some([status.ruid, status.euid, status.suid, status.fuid])
+}
+
 /// The name of a thread as it may be shown; empty where there is none.
 pub fn printable_comm(tid: i32) -> String {
     let text = Text::from_file(format!("/proc/{tid}/comm"));
@@ -71,8 +78,20 @@ pub fn printable_comm(tid: i32) -> String {
 /// A name without what a terminal would obey.
 pub fn printable(name: &str) -> String {
     name.chars()
-        .map(|c| if c.is_control() { '?' } else { c })
+        .map(|c| if is_obeyed(c) { '?' } else { c })
         .collect()
+}
+
+/// Control characters, and those that turn the direction of the text around them.
+pub fn is_obeyed(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A name as the kernel keeps it, up to the NUL, as it may be shown.
+pub fn printable_bytes(comm: &[u8]) -> String {
+    let len = comm.iter().position(|&c| c == 0).unwrap_or(comm.len());
+    printable(&String::from_utf8_lossy(&comm[..len]))
 }
 
 /// Where the thread stands in the unified hierarchy, such as `/user.slice/app`.

@@ -2,11 +2,11 @@
 //! and both optional, because the native backend is built in.
 
 use super::kernel::Check;
+use crate::trust;
 use std::env;
 use std::ffi::{c_char, c_int, c_void, CStr, CString, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The oldest whose API the `ort` crate is built for here.
@@ -99,12 +99,15 @@ fn version(path: &Path) -> Vec<u32> {
         .collect()
 }
 
-/// Path and version of the ONNX Runtime that would be used.
+/// Path and version of the ONNX Runtime that would be used. With sudo, HOME may be
+/// somebody else's: their code is not run as root. The path has no links, so nobody can lead
+/// it elsewhere before the library is opened.
 pub fn find_onnxruntime(search: &OrtSearch) -> Result<Option<(PathBuf, String)>, String> {
     let mut last = None;
     for path in search.candidates() {
-        match onnxruntime_version(&path) {
-            Ok(version) => return Ok(Some((path, version))),
+        let trusted = trust::unchangeable(&path).map_err(|e| e.to_string());
+        match trusted.and_then(|path| Ok((onnxruntime_version(&path)?, path))) {
+            Ok((version, path)) => return Ok(Some((path, version))),
             Err(e) => last = Some(format!("{} cannot be used: {e}", path.display())),
         }
     }
@@ -200,13 +203,6 @@ struct OrtApiBase {
 }
 
 fn onnxruntime_version(path: &Path) -> Result<String, String> {
-    let meta = fs::metadata(path).map_err(|e| e.to_string())?;
-    // SAFETY: geteuid has no arguments.
-    let user = unsafe { libc::geteuid() };
-    // With sudo, HOME may be somebody else's: their code is not run as root.
-    if meta.uid() != 0 && meta.uid() != user {
-        return Err(format!("it belongs to user {}", meta.uid()));
-    }
     let name = CString::new(path.as_os_str().as_bytes()).map_err(|e| e.to_string())?;
     let library = Library::open(&name)?;
     let symbol = library.symbol(c"OrtGetApiBase")?;
@@ -313,6 +309,21 @@ mod tests {
         assert!(check.detail.contains("cannot be used"), "{check:?}");
         let nothing = check_onnxruntime(&OrtSearch::default());
         assert_eq!(nothing.detail, "not found");
+    }
+
+    #[test]
+    fn a_library_that_another_user_could_replace_is_not_opened() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let path = touch(dir.path(), "open/libonnxruntime.so");
+        let open = fs::Permissions::from_mode(0o777);
+        fs::set_permissions(path.parent().unwrap(), open).unwrap();
+        let search = OrtSearch {
+            given: Some(path),
+            ..OrtSearch::default()
+        };
+        let said = find_onnxruntime(&search).unwrap_err();
+        assert!(said.contains("open can be written by others"), "{said}");
     }
 
     #[test]

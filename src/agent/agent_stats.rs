@@ -13,6 +13,7 @@ use super::gauges::{percentile_us, Gauges, Identity, BUCKETS};
 use super::scheduler::Policy;
 use super::stats::{task_name, us, CLASSES};
 use crate::intf;
+use crate::proc::printable_bytes;
 
 #[stat_doc]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, Stats)]
@@ -328,10 +329,9 @@ pub(super) fn views(
         let view = views.get(cpu as usize)?;
         let class = CLASSES.iter().find(|(_, i)| *i == view.tier as usize);
         let comm = view.comm.map(|c| c as u8);
-        let len = comm.iter().position(|&c| c == 0).unwrap_or(comm.len());
         let metrics = CpuMetrics {
             pid: view.pid.into(),
-            comm: String::from_utf8_lossy(&comm[..len]).into_owned(),
+            comm: printable_bytes(&comm),
             tier: class.map_or("?", |(name, _)| name).to_string(),
             busy: 0.0,
         };

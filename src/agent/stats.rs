@@ -22,6 +22,7 @@ use super::agent_stats::{AgentMetrics, AgentTotals, CpuMetrics, EndangeredMetric
 use super::bpf::types::{temponet_class_stats, temponet_cpu_stats};
 use crate::intf;
 use crate::intf::temponet_offender;
+use crate::proc::printable_bytes;
 
 /// Names of the classes and where the BPF half keeps their figures.
 pub(super) const CLASSES: &[(&str, usize)] = &[
@@ -296,8 +297,7 @@ impl Snapshot {
 }
 
 pub(super) fn task_name(comm: &[u8], tid: u32) -> String {
-    let len = comm.iter().position(|&c| c == 0).unwrap_or(comm.len());
-    format!("{}[{tid}]", String::from_utf8_lossy(&comm[..len]))
+    format!("{}[{tid}]", printable_bytes(comm))
 }
 
 fn class(counted: &temponet_class_stats) -> ClassMetrics {

@@ -234,7 +234,10 @@ pub fn run(args: LoadArgs) -> Result<ExitCode> {
     }
     let rules = match &args.rules {
         None => Vec::new(),
-        Some(file) => match rules::load(file) {
+        Some(file) => match rules::load(file).and_then(|rules| {
+            rules::check_enforced(file, &rules)?;
+            Ok(rules)
+        }) {
             Ok(rules) => rules,
             Err(error) => return Ok(bad_input(error)),
         },

@@ -2,7 +2,7 @@
 //!
 //! Exit status: 0 all is well, 1 a rule never applies, 2 the file is refused.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ use clap::Args;
 use procfs::process::Task;
 
 use super::out;
-use crate::agent::rules::{self, Pattern, Rule, Treatment};
+use crate::agent::rules::{self, Pattern, Place, Rule, Treatment};
 use crate::hint::duration::Pretty;
 use crate::proc::{self, printable};
 
@@ -60,6 +60,8 @@ struct Thread {
     comm: String,
     /// Names of its cgroup's directory and those above it, the root left out.
     cgroups: Vec<String>,
+    /// Nothing where they could not be read.
+    uids: Option<[u32; 4]>,
     /// SCHED_FIFO, RR or DEADLINE: no sched_ext scheduler sees it.
     is_realtime: bool,
 }
@@ -72,6 +74,7 @@ fn threads(root: &Path) -> Vec<Thread> {
                 tid: task.tid as u32,
                 comm: proc::comm(&task)?,
                 cgroups: names(&proc::cgroup(&task).unwrap_or_default()),
+                uids: proc::uids(&task),
                 is_realtime: is_realtime(&task),
             })
         })
@@ -101,8 +104,12 @@ fn matches(rule: &Rule, thread: &Thread) -> bool {
     let of_group = rule
         .cgroup
         .as_ref()
-        .is_none_or(|cgroup| thread.cgroups.iter().any(|name| cgroup.matches(name)));
-    of_name && of_group
+        .is_none_or(|cgroup| cgroup.matches(&thread.cgroups));
+    let of_user = rule
+        .user
+        .as_ref()
+        .is_none_or(|user| thread.uids.is_some_and(|uids| user.owns(uids)));
+    of_name && of_group && of_user
 }
 
 struct Report {
@@ -138,10 +145,24 @@ fn report(rules: &[Rule], threads: &[Thread], cpus: usize, named: usize) -> Repo
                 "  no effect on {realtime} of them: real-time threads run before every sched_ext scheduler\n"
             );
         }
-        if let Treatment::Deadline(hint) = rule.treatment {
-            declared += here.len() - realtime;
-            density += hint.density() * (here.len() - realtime) as f64;
+        let Treatment::Deadline(hint) = rule.treatment else {
+            continue;
+        };
+        let effective = here.len() - realtime;
+        let admitted = rule
+            .max
+            .map_or(effective, |max| effective.min(max as usize));
+        if admitted < effective {
+            text += &format!(
+                "  no effect on {} of them: max is {admitted}\n",
+                effective - admitted
+            );
         }
+        for reason in too_wide(rule, here) {
+            text += &format!("  too wide: {reason}\n");
+        }
+        declared += admitted;
+        density += hint.density() * admitted as f64;
     }
     text += &format!(
         "{}, {} declared now: {density:.2} of {}\n",
@@ -153,6 +174,35 @@ fn report(rules: &[Rule], threads: &[Thread], cpus: usize, named: usize) -> Repo
         text += "This is more than the machine has: not all of them can be on time at once.\n";
     }
     Report { text, shadowed }
+}
+
+/// Who could have a deadline by this rule and should perhaps not.
+fn too_wide(rule: &Rule, here: &[&Thread]) -> Vec<String> {
+    let mut reasons = Vec::new();
+    match (&rule.user, &rule.cgroup) {
+        (Some(_), _) | (None, Some(Place::At(_))) => {}
+        (None, Some(Place::Named(_))) => reasons.push(
+            "who may make cgroups can make one of this name; give the path from / or a user".into(),
+        ),
+        (None, None) => reasons.push(
+            "any user's thread can take this name; give a user, or a cgroup's path from /".into(),
+        ),
+    }
+    if rule.max.is_none() {
+        reasons.push("any number of threads can match; give a max".into());
+    }
+    let users: BTreeSet<u32> = here
+        .iter()
+        .filter_map(|thread| Some(thread.uids?[0]))
+        .collect();
+    if users.len() > 1 {
+        let users: Vec<String> = users.iter().map(u32::to_string).collect();
+        reasons.push(format!(
+            "it matches threads of the users {} now",
+            users.join(", ")
+        ));
+    }
+    reasons
 }
 
 fn number(n: usize, what: &str) -> String {
@@ -194,8 +244,27 @@ fn words(rule: &Rule) -> String {
     if let Some(comm) = &rule.comm {
         who += &format!(" {}", pattern(comm));
     }
-    if let Some(cgroup) = &rule.cgroup {
-        who += &format!(" in a cgroup {}", pattern(cgroup));
+    match &rule.cgroup {
+        None => {}
+        Some(Place::Named(name)) => who += &format!(" in a cgroup {}", pattern(name)),
+        Some(Place::At(path)) => {
+            let names: String = path
+                .iter()
+                .map(|name| format!("/{}", printable(&name.text)))
+                .collect();
+            let end = if path.iter().any(|name| name.prefix) {
+                "*"
+            } else {
+                ""
+            };
+            who += &format!(" in the cgroup `{names}{end}`");
+        }
+    }
+    if let Some(user) = &rule.user {
+        who += &format!(" of user `{}`", printable(&user.written));
+    }
+    if let Some(max) = rule.max {
+        who += &format!(", at most {max} of them,");
     }
     let what = match rule.treatment {
         Treatment::Background => "run in the background, without deadlines".to_owned(),
@@ -227,6 +296,7 @@ mod tests {
             tid,
             comm: comm.into(),
             cgroups: cgroups.iter().map(|&name| name.into()).collect(),
+            uids: Some([1000; 4]),
             is_realtime: false,
         }
     }
@@ -263,7 +333,9 @@ class = "background"
             "line 2: threads whose name begins with `data-loop` need 1ms of CPU time within 4ms \
              of a wake-up, every 4ms (0.25 of a CPU each, criticality 1)\n  \
              matches 2 threads: data-loop.0[7], data-loop.0[9]\n  \
-             no effect on 1 of them: real-time threads run before every sched_ext scheduler\n\
+             no effect on 1 of them: real-time threads run before every sched_ext scheduler\n  \
+             too wide: any user's thread can take this name; give a user, or a cgroup's path from /\n  \
+             too wide: any number of threads can match; give a max\n\
              line 8: threads in a cgroup called `build.slice` run in the background, without \
              deadlines\n  \
              matches 1 thread: cc1[8]\n\
@@ -300,6 +372,49 @@ class = "background"
     }
 
     #[test]
+    fn a_rule_for_a_user_a_path_and_a_number_of_threads_is_not_too_wide() {
+        let text = "[[rule]]\ncomm = \"loop*\"\nuser = 1000\ncgroup = \"/audio.slice/pw*\"\n\
+            max = 2\nruntime = \"1ms\"\nperiod = \"4ms\"\n";
+        let right = ["audio.slice", "pw.service"];
+        let mut threads = vec![thread(1, "loop1", &right), thread(2, "loop2", &right)];
+        threads.push(thread(3, "loop3", &["audio.slice", "pw.service", "deep"]));
+        threads.push(thread(
+            4,
+            "loop4",
+            &["user.slice", "audio.slice", "pw.service"],
+        ));
+        threads.push(thread(5, "loop5", &["audio.slice"]));
+        let mut foreign = thread(6, "loop6", &right);
+        foreign.uids = Some([1000, 0, 0, 0]);
+        threads.push(foreign);
+        let mut unread = thread(7, "loop7", &right);
+        unread.uids = None;
+        threads.push(unread);
+        assert_eq!(
+            report(&rules(text), &threads, 2, NAMED).text,
+            "line 1: threads whose name begins with `loop` in the cgroup `/audio.slice/pw*` of user \
+             `1000`, at most 2 of them, need 1ms of CPU time within 4ms of a wake-up, every 4ms \
+             (0.25 of a CPU each)\n  \
+             matches 3 threads: loop1[1], loop2[2], loop3[3]\n  \
+             no effect on 1 of them: max is 2\n\
+             1 rule, 2 threads declared now: 0.50 of 2 CPUs\n"
+        );
+        let mut of_another = thread(8, "data-loop.1", &[]);
+        of_another.uids = Some([1001; 4]);
+        let wide = report(
+            &rules(AUDIO),
+            &[thread(7, "data-loop.0", &[]), of_another],
+            2,
+            NAMED,
+        )
+        .text;
+        assert!(
+            wide.contains("too wide: it matches threads of the users 1000, 1001 now"),
+            "{wide}"
+        );
+    }
+
+    #[test]
     fn cgroups_are_read_as_deep_as_the_scheduler_looks() {
         let bpf = include_str!("../../bpf/params.bpf.h");
         assert!(bpf.contains(&format!("#define CGROUP_LEVELS {CGROUP_LEVELS}\n")));
@@ -316,6 +431,7 @@ class = "background"
         fs::create_dir_all(proc.path().join("41/task/43")).unwrap();
         fs::write(folder.join("comm"), "a) b\n").unwrap();
         fs::write(folder.join("cgroup"), "4:cpu:/x\n0::/user.slice/app\n").unwrap();
+        fs::copy("/proc/self/status", folder.join("status")).unwrap();
         let (before, after) = (["0"; 37].join(" "), ["0"; 11].join(" "));
         fs::write(
             folder.join("stat"),
@@ -324,6 +440,8 @@ class = "background"
         .unwrap();
         let mut expected = thread(42, "a) b", &["user.slice", "app"]);
         expected.is_realtime = true;
+        // SAFETY: getuid has no arguments.
+        expected.uids = Some([unsafe { libc::getuid() }; 4]);
         assert_eq!(threads(proc.path()), [expected]);
     }
 }

@@ -55,7 +55,14 @@ pub fn carry_out(
             made = Some((run.subject, workload, converted));
         }
         let (_, workload, converted) = made.as_ref().expect("just made");
-        let done = measure(run, subject, workload, converted, calibration_ns, stop);
+        let done = measure(
+            run,
+            subject,
+            (workload, converted),
+            calibration_ns,
+            is_ours,
+            stop,
+        );
         say(&match done {
             Ok(measured) => Line::Measured {
                 id: run.id,
@@ -74,9 +81,9 @@ pub fn carry_out(
 fn measure(
     run: &BatchRun,
     subject: &BatchSubject,
-    workload: &Workload,
-    converted: &Converted,
+    (workload, converted): (&Workload, &Converted),
     calibration_ns: u32,
+    trusts_workload: bool,
     stop: &AtomicBool,
 ) -> Result<Measured> {
     let entrants = [Entrant::parse(&run.scheduler)?];
@@ -89,6 +96,7 @@ fn measure(
         model: None,
         trust_calibration: false,
         calibration_ns: Some(calibration_ns),
+        trusts_workload,
         traced: false,
     };
     let collected = plan.run(stop, &|_| {})?;

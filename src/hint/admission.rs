@@ -3,8 +3,9 @@
 //! Every declaration costs its density (runtime / deadline). The sum over all
 //! declarations is bounded, root's included, because beyond it nobody's
 //! deadlines mean anything; the sum over one user's is bounded below that, so
-//! that one user cannot declare the others away. Both bounds are given per
-//! online CPU and both can be raised above 1, because an overload declared on
+//! that one user cannot declare the others away, and all users together leave a part
+//! to root, who has to be able to declare whatever they do. The bounds are given per
+//! online CPU and can be raised above 1, because an overload declared on
 //! purpose (a test, a graceful-degradation set-up) is legitimate.
 //!
 //! Tasks pinned to one CPU share that CPU only, which the sums do not see: for
@@ -23,10 +24,14 @@ pub struct Limits {
     pub util_max: f64,
     /// The same for each user but root; never more than `util_max`.
     pub util_user: f64,
+    /// Of `util_max`, what only root may declare: users together cannot keep root out.
+    pub util_root: f64,
     /// Number of declarations per user but root. Each costs the daemon a file
     /// descriptor, so `hints_max` bounds root as well.
     pub hints_user: usize,
     pub hints_max: usize,
+    /// Of `hints_max`, those that only root may make; never more than half of them.
+    pub hints_root: usize,
     /// Highest criticality a user other than root may claim. Criticality says
     /// who is kept when not all can be, so without a bound everybody would be
     /// mission critical.
@@ -41,8 +46,10 @@ impl Default for Limits {
             util_max: 0.95,
             // Half, so that a second user finds room.
             util_user: 0.5,
+            util_root: 0.1,
             hints_user: 256,
             hints_max: 4096,
+            hints_root: 256,
             criticality_user: 1,
         }
     }
@@ -51,7 +58,7 @@ impl Default for Limits {
 /// What one declaration costs, and whom.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Charge {
-    /// Who declared, which is not always whose task it is.
+    /// Who declared, which is not always whose task it is; of a subordinate id its owner.
     pub uid: u32,
     pub density: f64,
     /// The only CPU the task may run on, when it was declared.
@@ -76,6 +83,12 @@ pub enum Refusal {
         limit: f64,
         added: f64,
     },
+    #[error("all users but root together have declared {declared:.2} of {limit:.2} CPUs; this hint would add {added:.2}")]
+    Users {
+        declared: f64,
+        limit: f64,
+        added: f64,
+    },
     #[error(
         "user {uid} has declared {declared:.2} of {limit:.2} CPUs; this hint would add {added:.2}"
     )]
@@ -89,6 +102,8 @@ pub enum Refusal {
     Cpu { cpu: u32, declared: f64, added: f64 },
     #[error("user {uid} has declared {limit} tasks, the most allowed")]
     UserCount { uid: u32, limit: usize },
+    #[error("all users but root together have declared {limit} tasks, the most allowed")]
+    UsersCount { limit: usize },
     #[error("{limit} tasks have been declared, the most allowed")]
     Count { limit: usize },
     #[error("criticality {asked} is for root; user {uid} may declare at most {limit}")]
@@ -115,9 +130,12 @@ impl Limits {
         charge: &Charge,
     ) -> Result<(), Refusal> {
         let root = charge.uid == 0;
-        let (mut all, mut user, mut cpu) = (Sum::default(), Sum::default(), Sum::default());
+        let [mut all, mut users, mut user, mut cpu] = [Sum::default(); 4];
         for other in others {
             all.add(other);
+            if other.uid != 0 {
+                users.add(other);
+            }
             if other.uid == charge.uid {
                 user.add(other);
             }
@@ -139,6 +157,10 @@ impl Limits {
                 limit: self.hints_user,
             });
         }
+        let limit = self.hints_max - self.hints_root.min(self.hints_max / 2);
+        if !root && users.count >= limit {
+            return Err(Refusal::UsersCount { limit });
+        }
         if all.count >= self.hints_max {
             return Err(Refusal::Count {
                 limit: self.hints_max,
@@ -152,6 +174,14 @@ impl Limits {
             return Err(Refusal::User {
                 uid: charge.uid,
                 declared: user.density,
+                limit,
+                added,
+            });
+        }
+        let limit = (self.util_max - self.util_root).max(0.0) * cpus;
+        if !root && users.density + added > limit + EPSILON {
+            return Err(Refusal::Users {
+                declared: users.density,
                 limit,
                 added,
             });
@@ -179,7 +209,7 @@ impl Limits {
 
 /// Summed anew for every request: a few thousand additions at most, and no
 /// rounding error that would pile up over months of declaring and clearing.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Sum {
     density: f64,
     count: usize,
@@ -243,6 +273,28 @@ mod tests {
             refusal.to_string(),
             "all users together have declared 0.90 of 0.95 CPUs; this hint would add 0.10"
         );
+    }
+
+    #[test]
+    fn many_users_together_leave_root_its_part() {
+        let limits = Limits::default();
+        let others: Vec<_> = (1000..1008).map(|uid| charge(uid, 0.2, None)).collect();
+        let refusal = ask(&limits, 2, &others, 2000, hint(11, 100), None).unwrap_err();
+        assert_eq!(
+            refusal.to_string(),
+            "all users but root together have declared 1.60 of 1.70 CPUs; this hint would add 0.11"
+        );
+        ask(&limits, 2, &others, 2000, hint(10, 100), None).unwrap();
+        ask(&limits, 2, &others, 0, hint(30, 100), None).unwrap();
+        let limits = Limits {
+            hints_max: 8,
+            hints_root: 2,
+            ..limits
+        };
+        let six = &others[..6];
+        let refusal = ask(&limits, 2, six, 2000, hint(1, 100), None).unwrap_err();
+        assert_eq!(refusal, Refusal::UsersCount { limit: 6 });
+        ask(&limits, 2, six, 0, hint(1, 100), None).unwrap();
     }
 
     #[test]

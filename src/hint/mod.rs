@@ -5,14 +5,17 @@
 //! bounds check that the machine can carry it, and the [`HintStore`] puts it
 //! where the BPF half reads it. docs/guide/hints.md is the user's side of this.
 
+pub mod accounts;
 pub mod admission;
 pub mod client;
+mod door;
 pub mod duration;
 mod host;
 pub mod protocol;
 pub mod registry;
 mod seqpacket;
 pub mod server;
+mod service;
 mod socket_file;
 pub mod store;
 pub mod task;
@@ -45,6 +48,13 @@ pub fn default_socket() -> &'static std::path::Path {
     let bytes = abi::TEMPONET_HINT_SOCKET;
     // The header's literal is ASCII; the trailing byte is its NUL.
     std::path::Path::new(std::str::from_utf8(&bytes[..bytes.len() - 1]).unwrap_or_default())
+}
+
+/// Where it listens for root alone.
+pub fn root_socket(socket: &std::path::Path) -> std::path::PathBuf {
+    let mut path = socket.as_os_str().to_owned();
+    path.push(".root");
+    path.into()
 }
 
 /// A valid declaration; there is no other way to have one.

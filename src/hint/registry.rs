@@ -51,7 +51,7 @@ pub struct Bounds<'a> {
 
 #[derive(Debug)]
 pub struct Declaration {
-    /// Who declares and is charged.
+    /// Who is charged.
     pub uid: u32,
     pub task: Task,
     pub hint: Hint,

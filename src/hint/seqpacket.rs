@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// Linux 6.5; not in the libc crate for every target.
+/// Linux 6.5, older than any with sched_ext; not in the libc crate for every target.
 const SO_PEERPIDFD: libc::c_int = 77;
 
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
@@ -151,30 +151,34 @@ pub fn send(fd: BorrowedFd<'_>, packet: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Who connected, as the kernel recorded it then.
+/// User and process id of who connected, as the kernel recorded them then.
+pub fn credentials(fd: BorrowedFd<'_>) -> io::Result<(u32, i32)> {
+    // SAFETY: all zeros is a valid ucred; the kernel writes at most its length.
+    let cred = unsafe {
+        let mut cred: libc::ucred = zeroed();
+        sockopt(fd, libc::SO_PEERCRED, &mut cred)?;
+        cred
+    };
+    Ok((cred.uid, cred.pid))
+}
+
+/// Who connected, and what says whether they are still there.
 pub struct Peer {
     pub uid: u32,
     pub pid: i32,
-    /// None on kernels before 6.5, or when the peer is gone already.
-    pub pidfd: Option<OwnedFd>,
+    pub pidfd: OwnedFd,
 }
 
-pub fn peer(fd: BorrowedFd<'_>) -> io::Result<Peer> {
-    // SAFETY: all zeros is a valid ucred, and an fd is an int; the kernel
-    // writes at most the lengths given.
-    unsafe {
-        let mut cred: libc::ucred = zeroed();
-        sockopt(fd, libc::SO_PEERCRED, &mut cred)?;
+impl Peer {
+    /// An error where the peer is gone: its id may mean another process by now.
+    pub fn of(fd: BorrowedFd<'_>, uid: u32, pid: i32) -> io::Result<Peer> {
         let mut raw: libc::c_int = -1;
-        let pidfd = match sockopt(fd, SO_PEERPIDFD, &mut raw) {
-            Ok(()) if raw >= 0 => Some(OwnedFd::from_raw_fd(raw)),
-            _ => None,
+        // SAFETY: the kernel writes at most an int, a descriptor that is new and ours.
+        let pidfd = unsafe {
+            sockopt(fd, SO_PEERPIDFD, &mut raw)?;
+            OwnedFd::from_raw_fd(raw)
         };
-        Ok(Peer {
-            uid: cred.uid,
-            pid: cred.pid,
-            pidfd,
-        })
+        Ok(Peer { uid, pid, pidfd })
     }
 }
 

@@ -1,6 +1,7 @@
 //! The socket in the file system: made where only we can make it, open to all.
 
 use super::seqpacket;
+use crate::trust::{self, Untrusted};
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,8 +16,8 @@ pub enum ServerError {
     InUse(PathBuf),
     #[error("{} exists and is not a socket", .0.display())]
     NotASocket(PathBuf),
-    #[error("{} can be written by others, who could put a socket of their own there", .0.display())]
-    OpenDirectory(PathBuf),
+    #[error("another user could put a socket of their own there: {0}")]
+    Directory(#[from] Untrusted),
     #[error("cannot listen on {}: {source}", .path.display())]
     Bind { path: PathBuf, source: io::Error },
     #[error("the hint service cannot be started: {0}")]
@@ -30,23 +31,18 @@ pub struct SocketFile {
 }
 
 impl SocketFile {
-    pub fn bind(path: &Path, backlog: i32) -> Result<Self, ServerError> {
+    pub fn bind(path: &Path, backlog: i32, mode: u32) -> Result<Self, ServerError> {
         let failed = |source| ServerError::Bind {
             path: path.to_owned(),
             source,
         };
         if let Some(directory) = path.parent().filter(|d| !d.as_os_str().is_empty()) {
             make_directory(directory).map_err(failed)?;
-            let meta = fs::metadata(directory).map_err(failed)?;
-            // /tmp and its like are sticky: nobody can take the socket away.
-            if meta.mode() & 0o022 != 0 && meta.mode() & 0o1000 == 0 {
-                return Err(ServerError::OpenDirectory(directory.to_owned()));
-            }
+            trust::unchangeable(directory)?;
         }
         remove_stale(path)?;
         let listener = seqpacket::listen(path, backlog).map_err(failed)?;
-        // Everybody may ask; who they are decides what they get.
-        fs::set_permissions(path, Permissions::from_mode(0o666)).map_err(failed)?;
+        fs::set_permissions(path, Permissions::from_mode(mode)).map_err(failed)?;
         let meta = fs::symlink_metadata(path).map_err(failed)?;
         Ok(Self {
             listener,

@@ -3,11 +3,6 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// Requests per second and user, and at once. A request costs some 20 µs of
-/// the daemon's time, so one user can claim about a hundredth of one CPU.
-const REQUEST_RATE: f64 = 500.0;
-const REQUEST_BURST: f64 = 512.0;
-
 #[derive(Debug)]
 pub struct Bucket {
     rate: f64,
@@ -46,21 +41,33 @@ impl Bucket {
 }
 
 /// A bucket per user, forgotten when full: a full one is what a newcomer gets.
-#[derive(Debug, Default)]
-pub struct Buckets(HashMap<u32, Bucket>);
+#[derive(Debug)]
+pub struct Buckets {
+    rate: f64,
+    burst: f64,
+    buckets: HashMap<u32, Bucket>,
+}
 
 impl Buckets {
+    pub fn new(rate: f64, burst: f64) -> Buckets {
+        Buckets {
+            rate,
+            burst,
+            buckets: HashMap::new(),
+        }
+    }
+
     pub fn take(&mut self, uid: u32, now: Instant) -> Result<(), Duration> {
-        self.0
+        self.buckets
             .entry(uid)
-            .or_insert_with(|| Bucket::new(REQUEST_RATE, REQUEST_BURST))
+            .or_insert_with(|| Bucket::new(self.rate, self.burst))
             .take(now)
     }
 
     /// Cheap unless many users have been here.
     pub fn forget_idle(&mut self, now: Instant) {
-        if self.0.len() > 64 {
-            self.0.retain(|_, bucket| {
+        if self.buckets.len() > 64 {
+            self.buckets.retain(|_, bucket| {
                 bucket.fill(now);
                 bucket.tokens < bucket.burst
             });
@@ -88,12 +95,12 @@ mod tests {
     #[test]
     fn users_do_not_share_and_idle_ones_are_forgotten() {
         let start = Instant::now();
-        let mut buckets = Buckets::default();
+        let mut buckets = Buckets::new(500.0, 512.0);
         while buckets.take(1, start).is_ok() {}
         for uid in 2..200 {
             buckets.take(uid, start).unwrap();
         }
         buckets.forget_idle(start + Duration::from_millis(100));
-        assert_eq!(buckets.0.len(), 1, "only the flooder is remembered");
+        assert_eq!(buckets.buckets.len(), 1, "only the flooder is remembered");
     }
 }

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
+use crate::draft;
+
 /// What stands for standard input on the command line.
 pub const STDIN: &str = "-";
 
@@ -29,12 +31,5 @@ pub fn read_whole(path: &Path) -> std::io::Result<Vec<u8>> {
 
 /// Writes all of it or leaves what was there.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    let written = std::fs::write(&partial, bytes).and_then(|()| std::fs::rename(&partial, path));
-    if written.is_err() {
-        // A full disk is not helped by half a result; nothing more can be done.
-        let _ = std::fs::remove_file(&partial);
-    }
-    written.with_context(|| format!("cannot write {}", path.display()))
+    draft::replace(path, bytes).with_context(|| format!("cannot write {}", path.display()))
 }

@@ -204,6 +204,7 @@ mod tests {
             lead_us: 0,
             duration_s: horizon.div_ceil(SECOND),
             calibration_ns: 100,
+            io_device: "/dev/null",
             log_dir: "/tmp",
             log_megabytes: 2,
         };

@@ -104,7 +104,7 @@ impl Reader {
             priority_inheritance: fields.flag("pi_enabled")?.unwrap_or(false),
             gnuplot: fields.flag("gnuplot")?.unwrap_or(false),
             cumulative_slack: fields.flag("cumulative_slack")?.unwrap_or(false),
-            io_device: text("io_device", default.io_device)?,
+            io_device: fields.text("io_device")?,
             mem_buffer_bytes: fields
                 .count("mem_buffer_size")?
                 .map_or(default.mem_buffer_bytes, |bytes| bytes.value),

@@ -71,6 +71,12 @@ pub fn setting(fields: &Fields, default: Option<Placed<LinuxPolicy>>) -> Result<
     if let Some(group) = taskgroup.iter().find(|group| !group.value.starts_with('/')) {
         return Err(Fault::new(group.at, "a taskgroup starts with /"));
     }
+    if let Some(group) = taskgroup
+        .iter()
+        .find(|group| group.value.split('/').any(|name| name == ".."))
+    {
+        return Err(Fault::new(group.at, "a taskgroup has no .. in it"));
+    }
     let (util_min, util_max) = (small("util_min")?, small("util_max")?);
     for clamp in util_min.iter().chain(&util_max) {
         if clamp.value > 1024 {

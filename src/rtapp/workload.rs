@@ -59,7 +59,8 @@ pub struct Global {
     pub priority_inheritance: bool,
     pub gnuplot: bool,
     pub cumulative_slack: bool,
-    pub io_device: String,
+    /// What `iorun` writes to; `None`: /dev/null.
+    pub io_device: Option<Placed<String>>,
     pub mem_buffer_bytes: u64,
 }
 
@@ -76,7 +77,7 @@ impl Default for Global {
             priority_inheritance: false,
             gnuplot: false,
             cumulative_slack: false,
-            io_device: "/dev/null".into(),
+            io_device: None,
             mem_buffer_bytes: 4 << 20,
         }
     }

@@ -40,6 +40,8 @@ pub struct Orders<'a> {
     pub lead_us: u64,
     pub duration_s: u64,
     pub calibration_ns: u32,
+    /// The file's own word does not count: rt-app may run as root.
+    pub io_device: &'a str,
     pub log_dir: &'a str,
     pub log_megabytes: u32,
 }
@@ -89,7 +91,7 @@ pub fn text(workload: &Workload, orders: &Orders) -> String {
             "pi_enabled".into(),
             json!(global.priority_inheritance).to_string(),
         ),
-        ("io_device".into(), json!(global.io_device).to_string()),
+        ("io_device".into(), json!(orders.io_device).to_string()),
         (
             "mem_buffer_size".into(),
             json!(global.mem_buffer_bytes).to_string(),
@@ -258,6 +260,7 @@ mod tests {
             lead_us: 2_000_000,
             duration_s: 5,
             calibration_ns: 188,
+            io_device: "/dev/null",
             log_dir: "/tmp/logs",
             log_megabytes: 2,
         }

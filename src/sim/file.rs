@@ -6,6 +6,7 @@ use thiserror::Error;
 
 use super::task::{Arrival, Declaration, Execution, Task, TaskSet};
 use super::time::Ns;
+use crate::draft;
 use crate::report::file::{called, read_whole};
 use crate::spelling::nearest;
 
@@ -76,13 +77,7 @@ impl TaskSet {
             Some("toml") => toml::to_string_pretty(self).map_err(|e| failed(e.to_string()))?,
             _ => return Err(FileError::Format { path: path.into() }),
         };
-        let partial = path.with_extension("partial");
-        let written = std::fs::write(&partial, text).and_then(|()| std::fs::rename(&partial, path));
-        if written.is_err() {
-            // A full disk is not helped by half a file.
-            let _ = std::fs::remove_file(&partial);
-        }
-        written.map_err(|e| failed(e.to_string()))
+        draft::replace(path, text.as_bytes()).map_err(|e| failed(e.to_string()))
     }
 
     /// What a parser cannot see: values that make no sense.

@@ -7,6 +7,7 @@ use super::adam::Adam;
 use super::config::Config;
 use super::curve::Curve;
 use super::trainer::Trainer;
+use crate::draft;
 use crate::policy::network::Weights;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -41,18 +42,11 @@ pub fn save(trainer: &Trainer, curve: &Curve, dir: &Path) -> Result<()> {
         curve: curve.clone(),
     };
     let path = dir.join(FILE);
-    let partial = dir.join("checkpoint.partial");
     let write = || -> Result<()> {
         std::fs::create_dir_all(dir)?;
-        std::fs::write(&partial, serde_json::to_vec(&stored)?)?;
-        Ok(std::fs::rename(&partial, &path)?)
+        Ok(draft::replace(&path, &serde_json::to_vec(&stored)?)?)
     };
-    let written = write();
-    if written.is_err() {
-        // A full disk is not helped by half a checkpoint; the last one is still there.
-        let _ = std::fs::remove_file(&partial);
-    }
-    written.with_context(|| format!("cannot write {}", path.display()))
+    write().with_context(|| format!("cannot write {}", path.display()))
 }
 
 pub fn load(dir: &Path) -> Result<(Trainer, Curve)> {

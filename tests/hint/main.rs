@@ -2,6 +2,7 @@
 //! needs a second user needs root to become one, and is skipped with a word otherwise.
 
 mod c_header;
+mod crowds;
 mod declare;
 mod map;
 mod strangers;
@@ -108,16 +109,25 @@ fn root(test: &str) -> bool {
 
 /// Runs `act` in a thread that is another user: credentials are per thread in
 /// the kernel, it is libc that keeps a process's threads alike.
-fn as_nobody<T: Send>(act: impl FnOnce() -> T + Send) -> T {
+fn as_user<T: Send>(uid: u32, act: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         scope
             .spawn(|| {
-                // SAFETY: three ids; this thread ends before anything else uses it.
-                let failed = unsafe { libc::syscall(libc::SYS_setresuid, NOBODY, NOBODY, NOBODY) };
-                assert_eq!(failed, 0);
+                become_user(uid);
                 act()
             })
             .join()
             .unwrap()
     })
+}
+
+fn as_nobody<T: Send>(act: impl FnOnce() -> T + Send) -> T {
+    as_user(NOBODY, act)
+}
+
+/// This thread alone, for good.
+fn become_user(uid: u32) {
+    // SAFETY: three ids; the thread ends before anything else uses it.
+    let failed = unsafe { libc::syscall(libc::SYS_setresuid, uid, uid, uid) };
+    assert_eq!(failed, 0);
 }

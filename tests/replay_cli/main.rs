@@ -282,6 +282,31 @@ fn what_cannot_run_live_is_refused_before_anything_starts() {
 }
 
 #[test]
+fn a_live_run_opens_no_file_that_the_workload_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let victim = folder.path().join("victim");
+    std::fs::write(&victim, "precious").unwrap();
+    let workload = scratch(&folder, "evil.json");
+    let text = serde_json::json!({
+        "global": { "duration": 1, "calibration": 20, "io_device": victim },
+        "tasks": { "t": { "loop": 1, "iorun": 4096, "run": 10 } },
+    });
+    std::fs::write(&workload, text.to_string()).unwrap();
+    let out = scx("replay", &[&workload, "--live", "--against", "eevdf"]);
+    assert_eq!(out.status.code(), Some(2));
+    let said = text_of_last_line(&out.stderr);
+    assert!(
+        said.contains("io_device names") && said.contains("--trust-workload"),
+        "{said}"
+    );
+    assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
+}
+
+fn text_of_last_line(bytes: &[u8]) -> String {
+    text(bytes).lines().last().unwrap_or_default().to_owned()
+}
+
+#[test]
 fn a_guest_needs_a_checkout() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("scx_temponet");

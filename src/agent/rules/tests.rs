@@ -1,5 +1,6 @@
 use super::*;
 use proptest::prelude::*;
+use std::path::Path;
 
 const MS: u64 = 1_000_000;
 
@@ -43,10 +44,12 @@ fn rules_keep_their_order_and_their_lines() {
                 text: "pipewire".into(),
                 prefix: true
             }),
-            cgroup: Some(Pattern {
+            cgroup: Some(Place::Named(Pattern {
                 text: "audio.slice".into(),
                 prefix: false
-            }),
+            })),
+            user: None,
+            max: None,
             treatment: Treatment::Deadline(hint),
             line: 3,
         }
@@ -160,7 +163,7 @@ fn empty_matches_are_refused() {
     let message = read(&format!("\n[[rule]]\n{TIMES}")).unwrap_err();
     assert_eq!(
         message,
-        "r.toml:2: this rule matches nothing: give it a comm or a cgroup"
+        "r.toml:2: this rule matches nothing: give it a comm, a cgroup or a user"
     );
     for (comm, said) in [
         ("", "is empty"),
@@ -183,8 +186,19 @@ fn names_that_can_never_match_are_refused() {
     ))
     .unwrap_err();
     assert!(message.ends_with("keeps 15 of a name: write `pipewire-media-`"));
-    let message = read(&format!("[[rule]]\ncgroup = \"/a/b\"\n{TIMES}")).unwrap_err();
-    assert!(message.contains("is a path"), "{message}");
+    for (cgroup, said) in [
+        ("a/b", "begin it with /"),
+        ("/", "is empty"),
+        ("/*", "would match every task"),
+        ("//b", "is no path"),
+        ("/a/../b", "is no path"),
+        ("/a*/b", "is no path"),
+        ("/a/b/", "is empty"),
+        ("/a/b/c/d/e/f/g/h/i", "more than 8 directories"),
+    ] {
+        let message = read(&format!("[[rule]]\ncgroup = \"{cgroup}\"\n{TIMES}")).unwrap_err();
+        assert!(message.contains(said), "{cgroup}: {message}");
+    }
     let long = "g".repeat(RULE_CGROUP_MAX + 1);
     let message = read(&format!("[[rule]]\ncgroup = \"{long}\"\n{TIMES}")).unwrap_err();
     assert!(message.contains("longer than 47 bytes"), "{message}");
@@ -290,4 +304,77 @@ fn the_worked_example_matches_the_thread_that_mixes_and_not_the_one_that_does_no
     // PipeWire's data thread, now and before 1.2.
     assert!(declared("data-loop.0") && declared("data-loop"));
     assert!(!declared("pipewire") && !declared("wireplumber"));
+}
+
+#[test]
+fn a_rule_may_be_for_a_user_a_path_and_a_number_of_threads() {
+    let read_one = |lines: &str| read(&format!("[[rule]]\n{lines}{TIMES}")).map(|r| r[0].clone());
+    let rule = read_one("user = \"root\"\nmax = 3\ncgroup = \"/system.slice/a*\"\n").unwrap();
+    assert_eq!((rule.user.unwrap().uid, rule.max), (0, Some(3)));
+    let Some(place) = rule.cgroup else {
+        panic!("no cgroup")
+    };
+    let names = |path: &str| path.split('/').map(str::to_owned).collect::<Vec<_>>();
+    assert!(place.matches(&names("system.slice/audio/deep")));
+    for other in [
+        "system.slice",
+        "user.slice/system.slice/audio",
+        "system.slice/b/audio",
+    ] {
+        assert!(!place.matches(&names(other)), "{other}");
+    }
+    assert_eq!(read_one("user = 7\n").unwrap().user.unwrap().uid, 7);
+    for (lines, said) in [
+        ("user = \"no such user\"\n", "there is no user"),
+        ("user = -1\n", "out of range"),
+        ("comm = \"x\"\nmax = 0\n", "max is 0"),
+    ] {
+        let message = read_one(lines).unwrap_err();
+        assert!(message.contains(said), "{message}");
+    }
+    assert!(refused("class = \"background\"\nmax = 3\n").contains("remove `max`"));
+    read("[[rule]]\nuser = \"root\"\nclass = \"background\"\n").unwrap();
+}
+
+#[test]
+fn a_rule_that_the_scheduler_would_not_hold_to_is_not_loaded() {
+    let file = Path::new("r.toml");
+    for line in ["user = 0", "max = 2", "cgroup = \"/a\""] {
+        let rules = read(&format!("[[rule]]\ncomm = \"x\"\n{line}\n{TIMES}")).unwrap();
+        let said = check_enforced(file, &rules).unwrap_err().to_string();
+        assert!(
+            said.starts_with("r.toml:1: this scheduler does not hold to"),
+            "{said}"
+        );
+    }
+    let rules = read(&format!("[[rule]]\ncomm = \"x\"\ncgroup = \"a*\"\n{TIMES}")).unwrap();
+    assert_eq!(check_enforced(file, &rules), Ok(()));
+}
+
+#[test]
+fn a_path_is_covered_by_a_shorter_one_and_by_the_name_of_a_part() {
+    let rule = |lines: &str| {
+        read(&format!("[[rule]]\n{lines}\n{TIMES}"))
+            .unwrap()
+            .remove(0)
+    };
+    let deep = rule("cgroup = \"/a/b\"");
+    for wider in [
+        "cgroup = \"/a\"",
+        "cgroup = \"/a/b*\"",
+        "cgroup = \"b\"",
+        "cgroup = \"/a/b\"",
+    ] {
+        assert!(rule(wider).covers(&deep), "{wider}");
+    }
+    for other in [
+        "cgroup = \"/b\"",
+        "cgroup = \"c\"",
+        "user = 0",
+        "cgroup = \"/a/b/c\"",
+    ] {
+        assert!(!rule(other).covers(&deep), "{other}");
+    }
+    assert!(!deep.covers(&rule("cgroup = \"b\"")));
+    assert!(!rule("user = 1\ncgroup = \"/a\"").covers(&deep));
 }

@@ -98,6 +98,10 @@ pub struct HintLimitArgs {
     #[arg(long, value_name = "X", default_value = "0.5", value_parser = share)]
     pub hint_util_user: f64,
 
+    /// Of --hint-util-max, the part that only root may declare
+    #[arg(long, value_name = "X", default_value = "0.1", value_parser = share)]
+    pub hint_util_root: f64,
+
     /// Tasks each user but root may declare
     #[arg(long, value_name = "N", default_value = "256")]
     pub hint_max_user: usize,
@@ -117,6 +121,7 @@ impl HintLimitArgs {
         Limits {
             util_max: self.hint_util_max,
             util_user: self.hint_util_user,
+            util_root: self.hint_util_root,
             hints_user: self.hint_max_user,
             criticality_user: self.hint_criticality_user,
             ..Limits::default()

@@ -59,9 +59,16 @@ pub fn run(
 
 fn command(args: &ReplayArgs, entrants: &[Entrant], horizon: u64) -> Vec<String> {
     let names: Vec<&str> = entrants.iter().map(|e| e.name.as_str()).collect();
-    let mut words: Vec<String> = ["scx_temponet", "replay", "/plan/workload.json", "--live"]
-        .map(String::from)
-        .into();
+    // What a workload could overwrite in a guest is gone with it.
+    let mut words: Vec<String> = [
+        "scx_temponet",
+        "replay",
+        "/plan/workload.json",
+        "--live",
+        "--trust-workload",
+    ]
+    .map(String::from)
+    .into();
     let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);
     add("--against", names.join(","));
     add("--horizon", format!("{horizon}ns"));

@@ -89,6 +89,7 @@ impl Live {
                     model: args.model.clone(),
                     trust_calibration: args.calibration == CalibrationArg::File,
                     calibration_ns: None,
+                    trusts_workload: args.trust_workload,
                     traced: true,
                 };
                 let total = entrants.len();

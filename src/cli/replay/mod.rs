@@ -67,6 +67,10 @@ pub struct ReplayArgs {
     /// was measured on some machine.
     #[arg(long, value_enum, default_value = "measured")]
     pub calibration: CalibrationArg,
+    /// Let rt-app use the files and cgroups that the workload names (io_device, taskgroup). It
+    /// runs with your rights: as root it may overwrite any file.
+    #[arg(long, requires = "live")]
+    pub trust_workload: bool,
     /// Record what runs on this machine for so long, such as 60s, into FILE, a task set that
     /// replay, sim and train take; a number alone is seconds. Ctrl-C ends it early and keeps
     /// what there is.

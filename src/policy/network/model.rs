@@ -4,11 +4,12 @@
 use super::distilled::{DistilledError, DistilledTable};
 use super::onnx::{self, GraphKind, OnnxError};
 use super::{Shape, Weights};
+use crate::draft;
 use crate::policy::quantiser::Quantiser;
 use crate::policy::tokenizer::Tokenizer;
 use serde_json::Value;
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -150,22 +151,7 @@ impl Model {
 
     /// Writes the multiset graph; there is never half a file under this name.
     pub fn save(&self, path: &Path) -> io::Result<()> {
-        let bytes = self.to_onnx(GraphKind::Multiset);
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.tmp", std::process::id()));
-        let draft = path.with_file_name(name);
-        let write = || {
-            let mut file = File::create(&draft)?;
-            file.write_all(&bytes)?;
-            file.sync_all()?;
-            fs::rename(&draft, path)
-        };
-        let written = write();
-        if written.is_err() {
-            // Nothing more can be done about a draft that will not go.
-            let _ = fs::remove_file(&draft);
-        }
-        written
+        draft::replace(path, &self.to_onnx(GraphKind::Multiset))
     }
 
     pub fn load(path: &Path) -> Result<Model, LoadError> {

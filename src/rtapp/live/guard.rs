@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
+use crate::draft;
+
 const POLL: Duration = Duration::from_millis(20);
 
 /// A folder of our own, removed with everything in it.
@@ -19,18 +21,12 @@ pub struct Scratch(PathBuf);
 
 impl Scratch {
     pub fn new() -> Result<Scratch> {
-        let base = std::env::temp_dir();
-        for number in 0..1000 {
-            let path = base.join(format!("scx_temponet-{}-{number}", std::process::id()));
-            match fs::DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => return Ok(Scratch(path)),
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(e) => {
-                    return Err(e).with_context(|| format!("cannot create {}", path.display()))
-                }
-            }
-        }
-        anyhow::bail!("{} is full of our folders", base.display())
+        let path = std::env::temp_dir().join(draft::unused_name());
+        fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .with_context(|| format!("cannot create {}", path.display()))?;
+        Ok(Scratch(path))
     }
 
     pub fn path(&self) -> &Path {

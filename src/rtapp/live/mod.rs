@@ -5,6 +5,7 @@ mod declare;
 mod guard;
 mod judge;
 pub mod kernel;
+mod named_files;
 mod schedulers;
 mod turn;
 pub mod vm;
@@ -44,6 +45,8 @@ pub struct LivePlan<'a> {
     pub trust_calibration: bool,
     /// What a loop takes, where it was measured before.
     pub calibration_ns: Option<u32>,
+    /// rt-app may use the files and cgroups that the workload names.
+    pub trusts_workload: bool,
     /// Who ran where is recorded, which costs a little at every switch.
     pub traced: bool,
 }
@@ -76,6 +79,7 @@ impl LivePlan<'_> {
     /// Runs all; who fails has the reason in its place. Ends early only when told to
     /// (`stop`), or when rt-app cannot run here at all.
     pub fn run(&self, stop: &AtomicBool, tell: &dyn Fn(&str)) -> Result<Collected> {
+        let io_device = named_files::io_device(self.workload, self.trusts_workload)?;
         installed("rt-app").context(
             "rt-app is not installed (in Debian: apt install rt-app); --sim needs no rt-app",
         )?;
@@ -116,6 +120,7 @@ impl LivePlan<'_> {
                 entrant,
                 declared: &declared,
                 calibration_ns,
+                io_device: &io_device,
                 folder: &folder,
                 stop,
             };

@@ -49,6 +49,7 @@ pub(super) struct Turn<'a> {
     pub entrant: &'a Entrant,
     pub declared: &'a [Option<Declared>],
     pub calibration_ns: u32,
+    pub io_device: &'a str,
     pub folder: &'a Path,
     pub stop: &'a AtomicBool,
 }
@@ -229,6 +230,7 @@ impl Turn<'_> {
                 lead_us,
                 duration_s,
                 calibration_ns: self.calibration_ns,
+                io_device: self.io_device,
                 log_dir,
                 log_megabytes: megabytes.min(MOST_LOG_MEGABYTES) as u32,
             },

@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{bail, Context, Result};
 
 use super::Interrupted;
+use crate::trust;
 
 /// A CPU beside those of the workload, for the guest's own work.
 pub const FEWEST_CPUS: usize = 2;
@@ -88,21 +89,36 @@ pub fn end(guest: &mut Child) -> Result<()> {
     Ok(())
 }
 
-/// The checkout that this program was built in, or that we are in.
+/// What scripts/vm runs and packs.
+const SCRIPTS: [&str; 2] = ["scripts", "tests/vm"];
+
+/// The checkout that this program was built in, else the one that we are in.
 fn checkout() -> Result<PathBuf> {
+    let program = std::env::current_exe().unwrap_or_default();
+    let here = std::env::current_dir().unwrap_or_default();
+    checkout_of(&program, &here)
+}
+
+fn checkout_of(program: &Path, here: &Path) -> Result<PathBuf> {
     let is_ours = |folder: &&Path| {
         folder.join("scripts/vm").is_file() && folder.join("tests/vm/guest").is_dir()
     };
-    let program = std::env::current_exe().unwrap_or_default();
-    let here = std::env::current_dir().unwrap_or_default();
-    let mut folders = here.ancestors().chain(program.ancestors());
-    match folders.find(is_ours) {
-        Some(folder) => Ok(folder.into()),
-        None => bail!(
+    let mut folders = program.ancestors().chain(here.ancestors());
+    let Some(folder) = folders.find(is_ours) else {
+        bail!(
             "--vm needs a checkout of scx_temponet (it boots the guest with scripts/vm), and \
-             neither this folder nor the program is in one"
-        ),
+             neither the program nor this folder is in one"
+        )
+    };
+    for scripts in SCRIPTS {
+        trust::unchangeable_tree(&folder.join(scripts)).with_context(|| {
+            format!(
+                "the scripts of {} are not run, because another user could have changed them",
+                folder.display()
+            )
+        })?;
     }
+    Ok(folder.into())
 }
 
 /// scripts/vm takes HOST:GUEST.
@@ -118,6 +134,39 @@ fn carried(host: &Path, guest: &str) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn make_checkout(folder: &Path) {
+        std::fs::create_dir_all(folder.join("scripts")).unwrap();
+        std::fs::create_dir_all(folder.join("tests/vm/guest")).unwrap();
+        std::fs::write(folder.join("scripts/vm"), "").unwrap();
+    }
+
+    #[test]
+    fn the_programs_own_checkout_comes_before_the_one_that_we_are_in() {
+        let (own, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        make_checkout(own.path());
+        make_checkout(other.path());
+        let program = own.path().join("target/release/scx_temponet");
+        assert_eq!(checkout_of(&program, other.path()).unwrap(), own.path());
+        let elsewhere = Path::new("/usr/bin/scx_temponet");
+        assert_eq!(checkout_of(elsewhere, other.path()).unwrap(), other.path());
+    }
+
+    #[test]
+    fn scripts_that_another_user_could_have_changed_are_not_run() {
+        use std::os::unix::fs::PermissionsExt;
+        let own = tempfile::tempdir().unwrap();
+        make_checkout(own.path());
+        let script = own.path().join("scripts/vm");
+        let open = std::fs::Permissions::from_mode(0o777);
+        std::fs::set_permissions(&script, open).unwrap();
+        let said = format!("{:#}", checkout_of(&script, own.path()).unwrap_err());
+        assert!(said.contains("another user could have changed"), "{said}");
+        assert!(
+            said.contains("scripts/vm can be written by others"),
+            "{said}"
+        );
+    }
 
     #[test]
     fn a_name_that_the_script_would_misread_is_refused() {

@@ -234,6 +234,10 @@ fn what_makes_no_sense_is_refused_with_line_and_column() {
             "1:28: a taskgroup starts with /",
         ),
         (
+            "{\"tasks\": {\"t\": {\"run\": 1, \"taskgroup\": \"/a/../../b\"}}}",
+            "1:28: a taskgroup has no ..",
+        ),
+        (
             "{\"tasks\": {\"t\": {\"memrun\": {\"type\": \"dig\"}}}}",
             "1:29: the type of memrun is",
         ),

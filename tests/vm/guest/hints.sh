@@ -47,5 +47,7 @@ kill $sleeper $own
 sleep 2
 assert_ge "$(figure .classes.declared.met)" 1 "declared jobs that met their deadline"
 stop_scheduler
-[[ ! -e /run/scx_temponet/hint.sock ]] || fail "the socket was left behind"
+for socket in hint.sock hint.sock.root; do
+    [[ ! -e /run/scx_temponet/$socket ]] || fail "$socket was left behind"
+done
 [[ ! -e /sys/fs/bpf/scx_temponet/task_hints ]] || fail "the hint map was left behind"
