@@ -8,10 +8,12 @@
 //! online CPU and can be raised above 1, because an overload declared on
 //! purpose (a test, a graceful-degradation set-up) is legitimate.
 //!
-//! Tasks pinned to one CPU share that CPU only, which the sums do not see: for
-//! ordinary users their density there may not pass 1. Root is spared: root can
-//! pin what it likes anyway, and overloading one CPU is how overload is tested.
+//! Tasks that are confined to some of the CPUs share those only, which the sums do not
+//! see: when an ordinary user declares, their density there may not pass the number of
+//! these CPUs. Root is spared: root can confine what it likes anyway, and overloading one
+//! CPU is how overload is tested.
 
+use super::cpus::CpuSet;
 use super::Hint;
 use thiserror::Error;
 
@@ -61,16 +63,16 @@ pub struct Charge {
     /// Who declared, which is not always whose task it is; of a subordinate id its owner.
     pub uid: u32,
     pub density: f64,
-    /// The only CPU the task may run on, when it was declared.
-    pub pinned: Option<u32>,
+    /// The CPUs that the task could use when it was declared.
+    pub cpus: CpuSet,
 }
 
 impl Charge {
-    pub fn new(uid: u32, hint: &Hint, pinned: Option<u32>) -> Self {
+    pub fn new(uid: u32, hint: &Hint, cpus: CpuSet) -> Self {
         Self {
             uid,
             density: hint.density(),
-            pinned,
+            cpus,
         }
     }
 }
@@ -98,8 +100,12 @@ pub enum Refusal {
         limit: f64,
         added: f64,
     },
-    #[error("tasks pinned to CPU {cpu} have declared {declared:.2} of it; this hint would add {added:.2}")]
-    Cpu { cpu: u32, declared: f64, added: f64 },
+    #[error("tasks confined to CPU {cpus} have declared {declared:.2} of {}; this hint would add {added:.2}", .cpus.len())]
+    Cpus {
+        cpus: CpuSet,
+        declared: f64,
+        added: f64,
+    },
     #[error("user {uid} has declared {limit} tasks, the most allowed")]
     UserCount { uid: u32, limit: usize },
     #[error("all users but root together have declared {limit} tasks, the most allowed")]
@@ -124,23 +130,20 @@ impl Limits {
     /// May `hint` be added to the charges of all other declared tasks?
     pub fn admit<'a>(
         &self,
-        online_cpus: usize,
-        others: impl Iterator<Item = &'a Charge>,
+        online: &CpuSet,
+        others: impl Iterator<Item = &'a Charge> + Clone,
         hint: &Hint,
         charge: &Charge,
     ) -> Result<(), Refusal> {
         let root = charge.uid == 0;
-        let [mut all, mut users, mut user, mut cpu] = [Sum::default(); 4];
-        for other in others {
+        let [mut all, mut users, mut user] = [Sum::default(); 3];
+        for other in others.clone() {
             all.add(other);
             if other.uid != 0 {
                 users.add(other);
             }
             if other.uid == charge.uid {
                 user.add(other);
-            }
-            if other.pinned.is_some() && other.pinned == charge.pinned {
-                cpu.add(other);
             }
         }
 
@@ -167,7 +170,7 @@ impl Limits {
             });
         }
 
-        let cpus = online_cpus.max(1) as f64;
+        let cpus = online.len().max(1) as f64;
         let added = charge.density;
         let limit = self.util_user.min(self.util_max) * cpus;
         if !root && user.density + added > limit + EPSILON {
@@ -194,17 +197,45 @@ impl Limits {
                 added,
             });
         }
-        if let (false, Some(pinned)) = (root, charge.pinned) {
-            if cpu.density + added > 1.0 + EPSILON {
-                return Err(Refusal::Cpu {
-                    cpu: pinned,
-                    declared: cpu.density,
-                    added,
-                });
-            }
+        match root {
+            true => Ok(()),
+            false => check_confined(online, others, charge),
         }
-        Ok(())
     }
+}
+
+/// Tasks that may use only some of the CPUs that are online must fit there. Looked at are
+/// the CPUs of the new task, then those of all tasks that can meet it there, and so on: so
+/// a ring of overlapping sets is seen as well.
+fn check_confined<'a>(
+    online: &CpuSet,
+    others: impl Iterator<Item = &'a Charge> + Clone,
+    charge: &Charge,
+) -> Result<(), Refusal> {
+    let confined = others
+        .map(|other| (other.cpus.and(online), other.density))
+        .filter(|(cpus, _)| !cpus.is_empty() && cpus != online);
+    let mut region = charge.cpus.and(online);
+    while !region.is_empty() && region != *online {
+        let within = confined.clone().filter(|(cpus, _)| cpus.is_within(&region));
+        let declared: f64 = within.map(|(_, density)| density).sum();
+        if declared + charge.density > region.len() as f64 + EPSILON {
+            return Err(Refusal::Cpus {
+                cpus: region,
+                declared,
+                added: charge.density,
+            });
+        }
+        let meeting = confined
+            .clone()
+            .filter(|(cpus, _)| !cpus.and(&region).is_empty());
+        let wider = meeting.fold(region, |all, (cpus, _)| all.or(&cpus));
+        if wider == region {
+            break;
+        }
+        region = wider;
+    }
+    Ok(())
 }
 
 /// Summed anew for every request: a few thousand additions at most, and no
@@ -232,11 +263,16 @@ mod tests {
         Hint::new(runtime_ms * MS, deadline_ms * MS, deadline_ms * MS, 0).unwrap()
     }
 
+    /// On one CPU, or on any.
+    fn set(pinned: Option<u32>) -> CpuSet {
+        pinned.map_or(CpuSet::ALL, |cpu| [cpu].into_iter().collect())
+    }
+
     fn charge(uid: u32, density: f64, pinned: Option<u32>) -> Charge {
         Charge {
             uid,
             density,
-            pinned,
+            cpus: set(pinned),
         }
     }
 
@@ -248,7 +284,8 @@ mod tests {
         hint: Hint,
         pinned: Option<u32>,
     ) -> Result<(), Refusal> {
-        limits.admit(cpus, others.iter(), &hint, &Charge::new(uid, &hint, pinned))
+        let charge = Charge::new(uid, &hint, set(pinned));
+        limits.admit(&CpuSet::first(cpus), others.iter(), &hint, &charge)
     }
 
     #[test]
@@ -332,10 +369,40 @@ mod tests {
         let refusal = ask(&limits, 8, &others, 1000, hint(20, 100), Some(3)).unwrap_err();
         assert_eq!(
             refusal.to_string(),
-            "tasks pinned to CPU 3 have declared 0.90 of it; this hint would add 0.20"
+            "tasks confined to CPU 3 have declared 0.90 of 1; this hint would add 0.20"
         );
         ask(&limits, 8, &others, 1000, hint(20, 100), Some(2)).unwrap();
         ask(&limits, 8, &others, 1000, hint(20, 100), None).unwrap();
+    }
+
+    #[test]
+    fn a_user_cannot_pile_onto_a_few_cpus() {
+        let limits = Limits {
+            util_user: 1.0,
+            ..Limits::default()
+        };
+        let on = |cpus: &[u32], density| Charge {
+            cpus: cpus.iter().copied().collect(),
+            ..charge(1000, density, None)
+        };
+        let refused = |others: &[Charge], new: Charge| {
+            let admitted = limits.admit(&CpuSet::first(8), others.iter(), &hint(1, 100), &new);
+            admitted.err().map(|refusal| refusal.to_string())
+        };
+        let pair = [on(&[2, 3], 0.9), on(&[2], 0.6), on(&[4], 1.0)];
+        assert_eq!(refused(&pair, on(&[2, 3], 0.5)), None);
+        assert_eq!(
+            refused(&pair, on(&[3, 2], 0.6)).unwrap(),
+            "tasks confined to CPU 2-3 have declared 1.50 of 2; this hint would add 0.60"
+        );
+        // No two of them are too much for their CPUs, all three are.
+        let ring = [on(&[0, 1], 1.4), on(&[1, 2], 1.4)];
+        let said = refused(&ring, on(&[0, 2], 0.4)).unwrap();
+        assert!(said.contains("CPU 0-2 have declared 2.80 of 3"), "{said}");
+        assert_eq!(refused(&ring, on(&[0, 2], 0.2)), None);
+        // Offline CPUs confine nobody, and bear nothing.
+        assert!(refused(&[on(&[7, 8], 0.9)], on(&[7], 0.2)).is_some());
+        assert_eq!(refused(&[on(&[9], 5.0)], on(&[9], 0.5)), None);
     }
 
     #[test]

@@ -60,11 +60,6 @@ fn is_same<T: PartialEq>(
     }
 }
 
-pub(super) fn online_cpus() -> usize {
-    // SAFETY: sysconf has no pointers.
-    usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(1)
-}
-
 /// The soft limit is often 1024 for the sake of select(); the hard one is not.
 pub(super) fn raise_descriptor_limit() -> u64 {
     const ENOUGH: u64 = 16 * 1024;

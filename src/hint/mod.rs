@@ -8,6 +8,7 @@
 pub mod accounts;
 pub mod admission;
 pub mod client;
+pub mod cpus;
 mod door;
 pub mod duration;
 mod host;

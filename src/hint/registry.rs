@@ -3,6 +3,7 @@
 //! CPUs come or go, and puts the hints back afterwards.
 
 use super::admission::{Charge, Limits, Refusal};
+use super::cpus::CpuSet;
 use super::store::HintStore;
 use super::task::{has_exited, Task};
 use super::Hint;
@@ -46,7 +47,7 @@ impl SetError {
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds<'a> {
     pub limits: &'a Limits,
-    pub online_cpus: usize,
+    pub online: CpuSet,
 }
 
 #[derive(Debug)]
@@ -105,7 +106,7 @@ impl Registry {
     ) -> Result<EntryId, SetError> {
         let Declaration { uid, task, hint } = declaration;
         let known = self.live_entry(task.tid);
-        let charge = Charge::new(uid, &hint, task.pinned);
+        let charge = Charge::new(uid, &hint, task.cpus);
         let others = self
             .entries
             .iter()
@@ -113,7 +114,7 @@ impl Registry {
             .map(|(_, entry)| &entry.charge);
         bounds
             .limits
-            .admit(bounds.online_cpus, others, &hint, &charge)?;
+            .admit(&bounds.online, others, &hint, &charge)?;
         if let Some(store) = store {
             store.set(task.pidfd(), &hint).map_err(|e| {
                 if has_exited(task.pidfd()) {
@@ -191,7 +192,7 @@ impl Registry {
     ) -> Option<EntryId> {
         let task = Task::open(orphan.tgid).ok()?;
         let hint = store.get(task.pidfd()).ok()??;
-        let charge = Charge::new(orphan.uid, &hint, task.pinned);
+        let charge = Charge::new(orphan.uid, &hint, task.cpus);
         if let Some(known) = self.live_entry(task.tid) {
             // The old leader had a declaration of its own, which died with it.
             let entry = self.entries.get_mut(&known)?;
@@ -360,7 +361,7 @@ mod tests {
     ) -> Result<EntryId, SetError> {
         let bounds = Bounds {
             limits: &Limits::default(),
-            online_cpus: 4,
+            online: CpuSet::first(4),
         };
         let declaration = Declaration {
             uid: 0,

@@ -16,8 +16,9 @@ use std::time::{Duration, Instant};
 use log::{debug, error};
 
 use super::accounts::Accounts;
+use super::cpus::CpuSet;
 use super::door::{Door, EVERYBODY, ROOT};
-use super::host::{online_cpus, same_namespaces};
+use super::host::same_namespaces;
 use super::protocol::{Ask, ProtocolError, Reply, Request, REQUEST_BYTES};
 use super::registry::{Bounds, Declaration, Registry};
 use super::seqpacket::{self, Epoll, Peer};
@@ -295,7 +296,7 @@ impl Service {
             Ask::Set(hint) => {
                 let bounds = Bounds {
                     limits,
-                    online_cpus: online_cpus(),
+                    online: CpuSet::online(),
                 };
                 let declaration = Declaration {
                     uid: account,

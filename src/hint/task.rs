@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use procfs::process::Status;
 use thiserror::Error;
 
+use super::cpus::CpuSet;
 use crate::proc;
 
 /// `PIDFD_THREAD` (Linux 6.9): the pidfd is this thread, not its process.
@@ -42,8 +43,8 @@ pub struct Task {
     pub tgid: i32,
     /// Real, effective, saved and file-system user id.
     uids: [u32; 4],
-    /// The CPU it is pinned to, when it may run on one only.
-    pub pinned: Option<u32>,
+    /// The CPUs that it may use.
+    pub cpus: CpuSet,
 }
 
 impl Task {
@@ -54,7 +55,7 @@ impl Task {
         let pidfd = pidfd_open(tid).map_err(|e| gone_or_io(tid, e))?;
         let status = read_status(tid).map_err(|e| gone_or_io(tid, e))?;
         let status: Option<Status> = proc::parse(&status);
-        let pinned = only_cpu(tid).map_err(|e| gone_or_io(tid, e))?;
+        let cpus = CpuSet::of_task(tid).map_err(|e| gone_or_io(tid, e))?;
         if has_exited(pidfd.as_fd()) {
             return Err(TaskError::Gone(tid));
         }
@@ -69,7 +70,7 @@ impl Task {
             tid,
             tgid: status.tgid,
             uids: [status.ruid, status.euid, status.suid, status.fuid],
-            pinned,
+            cpus,
         })
     }
 
@@ -136,28 +137,6 @@ fn read_status(tid: i32) -> io::Result<Vec<u8>> {
         .take(16 * 1024)
         .read_to_end(&mut bytes)?;
     Ok(bytes)
-}
-
-fn only_cpu(tid: i32) -> io::Result<Option<u32>> {
-    // Room for 8192 CPUs, the most x86 kernels are built for.
-    let mut mask = [0u64; 128];
-    // SAFETY: the kernel writes at most the length given.
-    let bytes = unsafe {
-        libc::syscall(
-            libc::SYS_sched_getaffinity,
-            tid,
-            std::mem::size_of_val(&mask),
-            mask.as_mut_ptr(),
-        )
-    };
-    if bytes < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let mut cpus = mask.iter().enumerate().flat_map(|(word, bits)| {
-        (0..64).filter_map(move |b| (bits >> b & 1 == 1).then_some(word as u32 * 64 + b))
-    });
-    let first = cpus.next();
-    Ok(if cpus.next().is_none() { first } else { None })
 }
 
 #[cfg(test)]
