@@ -2,12 +2,14 @@
 # Sets up what building, running and testing need on a Debian machine. Does
 # nothing, silently, where everything is there.
 #
-#   scripts/setup.sh [PART]...     parts: build vm ort lp (default: all but lp)
+#   scripts/setup.sh [PART]...     parts: build vm ort lp prometheus (default: build vm ort)
 #
 #   build   compilers, libraries, the Rust toolchain
 #   vm      QEMU and the programs that the test guest runs
 #   ort     ONNX Runtime's shared library, in the cache folder; prints its path
 #   lp      what the cargo feature lp builds its solver with
+#   prometheus
+#           Prometheus, promtool and node_exporter, in the cache folder; prints its path
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -118,13 +120,37 @@ PYTHON
     mv "$work/library" "$library"
 }
 
+setup_prometheus() {
+    local folder=$CACHE/prometheus
+    if [[ ! -x $folder/usr/bin/promtool ]]; then
+        need_packages ca-certificates debian-archive-keyring
+        with_lock prometheus fetch_prometheus "$folder"
+    fi
+    printf '%s\n' "$folder"
+}
+
+# Debian's packages start services where they are installed, so they are only unpacked.
+fetch_prometheus() {
+    local folder=$1 work package
+    [[ ! -x $folder/usr/bin/promtool ]] || return 0
+    private_apt_init prometheus bookworm
+    say "fetching Prometheus"
+    work=$(mktemp -d "$CACHE/.prometheus.XXXXXX")
+    # shellcheck disable=SC2064
+    trap "rm -rf '$work'" EXIT
+    cd "$work"
+    apt-get "${PRIVATE_APT[@]}" download prometheus prometheus-node-exporter >&2
+    for package in ./*.deb; do dpkg-deb -x "$package" tree; done
+    mv tree "$folder"
+}
+
 case ${1:-} in
     -h | --help) print_manual; exit 0 ;;
 esac
 (($#)) || set -- build vm ort
 for part in "$@"; do
     case $part in
-        build | vm | ort | lp) ;;
+        build | vm | ort | lp | prometheus) ;;
         *) usage_error "unknown part: $part" ;;
     esac
 done

@@ -24,6 +24,8 @@ struct User {
     uid: u32,
     /// A group that has nobody else in it: by custom its number is the user's.
     private_gid: Option<u32>,
+    /// Whose program runs already.
+    author: Option<u32>,
 }
 
 impl User {
@@ -33,17 +35,23 @@ impl User {
         User {
             uid,
             private_gid: (uid == gid).then_some(gid),
+            author: None,
         }
     }
 
+    fn has(self, uid: u32) -> bool {
+        uid == 0 || uid == self.uid || Some(uid) == self.author
+    }
+
     fn check(self, path: &Path, meta: &Metadata) -> Result<(), Untrusted> {
-        if meta.uid() != 0 && meta.uid() != self.uid {
+        if !self.has(meta.uid()) {
             return Err(Untrusted::Foreign {
                 path: path.into(),
                 owner: meta.uid(),
             });
         }
-        let is_ours = meta.gid() == 0 || Some(meta.gid()) == self.private_gid;
+        let private = [self.private_gid, self.author];
+        let is_ours = meta.gid() == 0 || private.contains(&Some(meta.gid()));
         let by_group = meta.mode() & 0o020 != 0 && !is_ours;
         // In a sticky folder nobody can replace what belongs to another.
         let is_sticky = meta.is_dir() && meta.mode() & 0o1000 != 0;
@@ -59,7 +67,7 @@ impl User {
 /// other one may be somebody else's.
 pub fn unchangeable(path: &Path) -> Result<PathBuf, Untrusted> {
     let real = real_path(path)?;
-    check_each(&real)?;
+    check_each(&real, User::this())?;
     Ok(real)
 }
 
@@ -84,39 +92,45 @@ pub fn irreplaceable(path: &Path) -> Result<PathBuf, Untrusted> {
             owner: meta.uid(),
         }),
         _ => {
-            real.parent().map_or(Ok(()), check_each)?;
+            let folder = real.parent();
+            folder.map_or(Ok(()), |folder| check_each(folder, User::this()))?;
             Ok(real)
         }
     }
 }
 
-/// Every file of a folder, at any depth.
-pub fn unchangeable_tree(folder: &Path) -> Result<(), Untrusted> {
-    check_each(&real_path(folder)?)?;
-    check_below(folder)
+/// Every file of a folder, at any depth. The files may be those of `author`, whose program runs
+/// already.
+pub fn unchangeable_tree(folder: &Path, author: Option<u32>) -> Result<(), Untrusted> {
+    let user = User {
+        author,
+        ..User::this()
+    };
+    check_each(&real_path(folder)?, user)?;
+    check_below(folder, user)
 }
 
-fn check_below(folder: &Path) -> Result<(), Untrusted> {
+fn check_below(folder: &Path, user: User) -> Result<(), Untrusted> {
     for entry in fs::read_dir(folder).map_err(failed(folder))? {
         let path = entry.map_err(failed(folder))?.path();
         let meta = fs::symlink_metadata(&path).map_err(failed(&path))?;
         if meta.is_symlink() {
-            unchangeable(&path)?;
+            check_each(&real_path(&path)?, user)?;
             continue;
         }
-        User::this().check(&path, &meta)?;
+        user.check(&path, &meta)?;
         if meta.is_dir() {
-            check_below(&path)?;
+            check_below(&path, user)?;
         }
     }
     Ok(())
 }
 
 /// The path and all folders above it.
-fn check_each(path: &Path) -> Result<(), Untrusted> {
+fn check_each(path: &Path, user: User) -> Result<(), Untrusted> {
     path.ancestors().try_for_each(|part| {
         let meta = fs::symlink_metadata(part).map_err(failed(part))?;
-        User::this().check(part, &meta)
+        user.check(part, &meta)
     })
 }
 
@@ -158,7 +172,7 @@ mod tests {
         fs::set_permissions(folder.path(), Permissions::from_mode(0o757)).unwrap();
         unchangeable(&own).unwrap_err();
         irreplaceable(&own).unwrap_err();
-        unchangeable_tree(folder.path()).unwrap_err();
+        unchangeable_tree(folder.path(), None).unwrap_err();
         // As /tmp is: others may add files, and leave ours alone.
         fs::set_permissions(folder.path(), Permissions::from_mode(0o1777)).unwrap();
         unchangeable(&own).unwrap();
@@ -175,7 +189,8 @@ mod tests {
         let said = unchangeable(&foreign).unwrap_err().to_string();
         assert!(said.ends_with("foreign belongs to user 65534"), "{said}");
         irreplaceable(&foreign).unwrap_err();
-        unchangeable_tree(folder.path()).unwrap_err();
+        unchangeable_tree(folder.path(), None).unwrap_err();
+        unchangeable_tree(folder.path(), Some(65534)).unwrap();
         let link = folder.path().join("link");
         symlink(&foreign, &link).unwrap();
         unchangeable(&link).unwrap_err();

@@ -161,7 +161,7 @@ fn every_file_that_the_documentation_names_is_there() {
 #[test]
 fn every_test_that_holds_a_promise_is_there() {
     let mut sources = Vec::new();
-    for room in ["src", "tests"] {
+    for room in ["packaging", "src", "tests"] {
         files_below(&root().join(room), "rs", &mut sources);
     }
     let code: String = sources

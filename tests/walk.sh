@@ -126,10 +126,15 @@ in_root() {
     unshare --mount --pid --fork --kill-child bash -euc '
         root=$1
         shift
+        # Not chroot: who is in one may have no namespaces and change no mounts.
+        mount --bind "$root" "$root"
+        cd "$root"
         mount -t proc proc "$root/proc"
         mount -t sysfs -o ro sysfs "$root/sys"
         mount --rbind /dev "$root/dev"
-        exec chroot "$root" env -i "$@"
+        pivot_root . .
+        umount --lazy .
+        exec env -i "$@"
     ' walk "$root" HOME=/root LANG=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
         "${variables[@]}" bash -c "cd $CHECKOUT && $command || exit" && status=0 || status=$?
     # doctor says with 1 that this machine's own kernel cannot load the scheduler.
@@ -149,7 +154,7 @@ if [[ -n $list ]]; then
     for i in "${!steps[@]}"; do printf '%2d  %s\n' $((i + 1)) "${titles[i]}"; done
     exit 0
 fi
-((EUID == 0)) || die "needs root, for debootstrap and chroot"
+((EUID == 0)) || die "needs root, for debootstrap and its mounts"
 if ((from > 1)); then
     is_made || die "no bare Debian in $root yet: begin with step 1"
     copy_files

@@ -34,12 +34,13 @@ pub struct EndangeredMetrics {
 #[stat_doc]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, Stats)]
 #[serde(default)]
+#[stat(_om_prefix = "scx_temponet_cpu_", _om_label = "cpu")]
 pub struct CpuMetrics {
-    #[stat(desc = "the task it runs, 0 for none")]
+    #[stat(desc = "the task it runs, 0 for none", _om_skip)]
     pub pid: u64,
-    #[stat(desc = "its name")]
+    #[stat(desc = "its name", _om_skip)]
     pub comm: String,
-    #[stat(desc = "its class")]
+    #[stat(desc = "its class", _om_skip)]
     pub tier: String,
     #[stat(desc = "share of the time that tasks of this scheduler ran here")]
     pub busy: f64,
@@ -90,16 +91,17 @@ pub struct Flags {
 #[stat_doc]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, Stats)]
 #[serde(default)]
+#[stat(_om_prefix = "scx_temponet_agent_", _om_label = "policy")]
 pub struct AgentMetrics {
-    #[stat(desc = "temponet, distilled, edf or plain-edf")]
+    #[stat(desc = "temponet, distilled, edf or plain-edf", _om_skip)]
     pub policy: String,
-    #[stat(desc = "what decides now: agent, q-table, distilled or edf")]
+    #[stat(desc = "what decides now: agent, q-table, distilled or edf", _om_skip)]
     pub level: String,
-    #[stat(desc = "ort or native")]
+    #[stat(desc = "ort or native", _om_skip)]
     pub backend: String,
-    #[stat(desc = "what the backend runs on")]
+    #[stat(desc = "what the backend runs on", _om_skip)]
     pub provider: String,
-    #[stat(desc = "the model")]
+    #[stat(desc = "the model", _om_skip)]
     pub model: String,
     #[stat(desc = "decisions")]
     pub decisions: u64,
@@ -115,11 +117,11 @@ pub struct AgentMetrics {
     pub cpu_share: f64,
     #[stat(desc = "what it may use")]
     pub budget: f64,
-    #[stat(desc = "time of an inference")]
+    #[stat(desc = "time of an inference", _om_skip)]
     pub inference_us: Spread,
-    #[stat(desc = "time from a wake-up to the decision on the board")]
+    #[stat(desc = "time from a wake-up to the decision on the board", _om_skip)]
     pub latency_us: Spread,
-    #[stat(desc = "age of decisions when they were followed")]
+    #[stat(desc = "age of decisions when they were followed", _om_skip)]
     pub decision_age_us: Spread,
     #[stat(desc = "records to the agent")]
     pub told: u64,
@@ -141,13 +143,13 @@ pub struct AgentMetrics {
     pub impossible: u64,
     #[stat(desc = "decisions not followed: the task runs already")]
     pub duplicate: u64,
-    #[stat(desc = "changes of what decides, by what decided then")]
+    #[stat(desc = "changes of what decides, by what decided then", _om_skip)]
     pub transitions: BTreeMap<String, u64>,
     #[stat(desc = "tasks with deadlines known")]
     pub tasks: u64,
     #[stat(desc = "of which given up because not all can be on time")]
     pub given_up: u64,
-    #[stat(desc = "what the shield and the mitigations found")]
+    #[stat(desc = "what the shield and the mitigations found", _om_skip)]
     pub shield: Flags,
     #[stat(desc = "allocations of the agent's thread since warm-up")]
     pub allocations: u64,
@@ -159,7 +161,7 @@ pub struct AgentMetrics {
     pub swaps_refused: u64,
 }
 
-const LEVELS: [(&str, u32); 4] = [
+pub(super) const LEVELS: [(&str, u32); 4] = [
     ("agent", intf::temponet_level_TN_LEVEL_AGENT),
     ("q-table", intf::temponet_level_TN_LEVEL_TABLE),
     ("distilled", intf::temponet_level_TN_LEVEL_DISTILLED),
@@ -169,10 +171,10 @@ const LEVELS: [(&str, u32); 4] = [
 /// Totals since load; what `--stats` shows is the difference of two of these.
 #[derive(Clone, Default)]
 pub struct AgentTotals {
-    now: AgentMetrics,
-    cpu_ns: u64,
-    latency: [u64; BUCKETS],
-    inference: [u64; BUCKETS],
+    pub(super) now: AgentMetrics,
+    pub(super) cpu_ns: u64,
+    pub(super) latency: [u64; BUCKETS],
+    pub(super) inference: [u64; BUCKETS],
 }
 
 impl AgentTotals {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use crossbeam_channel::RecvTimeoutError;
+use crossbeam_channel::{select, Receiver};
 use libbpf_rs::{Link, MapHandle, OpenObject};
 use log::{info, warn};
 use scx_stats::prelude::*;
@@ -266,14 +266,18 @@ impl<'a> Scheduler<'a> {
         })
     }
 
-    /// Until told to stop, or until the kernel ends it.
-    pub fn run(mut self, shutdown: &AtomicBool) -> Result<Ended> {
+    /// Until told to stop, or until the kernel ends it. Whoever sets `shutdown` sends to `woken`,
+    /// so that it ends at once.
+    pub fn run(mut self, shutdown: &AtomicBool, woken: &Receiver<()>) -> Result<Ended> {
         let (answers, requests) = self.stats.channels();
         while !shutdown.load(Ordering::Relaxed) && !uei_exited!(&self.skel, uei) {
-            match requests.recv_timeout(Duration::from_secs(1)) {
-                Ok(()) => answers.send(self.snapshot())?,
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(e) => Err(e)?,
+            select! {
+                recv(requests) -> request => {
+                    request?;
+                    answers.send(self.snapshot())?;
+                }
+                recv(woken) -> _ => {}
+                default(Duration::from_secs(1)) => {}
             }
             if RELOAD.swap(false, Ordering::Relaxed) {
                 self.reload();

@@ -1,23 +1,24 @@
 //! The figures: summed up from the BPF half, served through scx_stats, printed
-//! by `--stats` and `--monitor`.
+//! by `--stats` and `--monitor`, and as text for Prometheus.
 
 mod counters;
+mod openmetrics;
 mod print;
+mod serve;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
-use std::io::Write;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use anyhow::Result;
 use libbpf_rs::{MapCore, MapFlags};
-use scx_stats::prelude::*;
 use scx_stats_derive::{stat_doc, Stats};
 use serde::{Deserialize, Serialize};
 
 use self::counters::{add, counted_since, ran_ns};
-use super::agent_stats::{AgentMetrics, AgentTotals, CpuMetrics, EndangeredMetrics, Flags, Spread};
+pub use self::openmetrics::Dialect;
+pub use self::serve::{explain, monitor, server_data, RECENT, SINCE_LOAD};
+use super::agent_stats::{AgentMetrics, AgentTotals, CpuMetrics, EndangeredMetrics};
 use super::bpf::types::{temponet_class_stats, temponet_cpu_stats};
 use crate::intf;
 use crate::intf::temponet_offender;
@@ -55,6 +56,7 @@ const OFFENDERS_SHOWN: usize = 8;
 #[stat_doc]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, Stats)]
 #[serde(default)]
+#[stat(_om_prefix = "scx_temponet_class_", _om_label = "class")]
 pub struct ClassMetrics {
     #[stat(desc = "jobs released")]
     pub released: u64,
@@ -99,7 +101,7 @@ pub struct OffenderMetrics {
 #[stat_doc]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, Stats)]
 #[serde(default)]
-#[stat(top)]
+#[stat(top, _om_prefix = "scx_temponet_")]
 pub struct Metrics {
     #[stat(desc = "seconds that the counters are of")]
     pub interval_s: f64,
@@ -108,7 +110,8 @@ pub struct Metrics {
     )]
     pub classes: BTreeMap<String, ClassMetrics>,
     #[stat(
-        desc = "tasks with the most missed deadlines since load, those with declared ones first, by name[tid]"
+        desc = "tasks with the most missed deadlines since load, those with declared ones first, by name[tid]",
+        _om_skip
     )]
     pub offenders: BTreeMap<String, OffenderMetrics>,
     #[stat(desc = "dispatches straight onto an idle CPU")]
@@ -151,11 +154,11 @@ pub struct Metrics {
     pub lent: u64,
     #[stat(desc = "changes of a CPU's clock frequency asked for")]
     pub perf_requests: u64,
-    #[stat(desc = "slices that a tick ended, by reason")]
+    #[stat(desc = "slices that a tick ended, by reason", _om_skip)]
     pub resched: BTreeMap<String, u64>,
     #[stat(desc = "the agent: what decides, how fast, and what of it arrives")]
     pub agent: AgentMetrics,
-    #[stat(desc = "declared jobs with the least slack, by name[tid]")]
+    #[stat(desc = "declared jobs with the least slack, by name[tid]", _om_skip)]
     pub endangered: BTreeMap<String, EndangeredMetrics>,
     #[stat(desc = "what every CPU runs, by its number")]
     pub cpus: BTreeMap<u32, CpuMetrics>,
@@ -372,136 +375,4 @@ fn read_offender(bytes: &[u8]) -> Option<temponet_offender> {
     // SAFETY: the length was checked, and any bytes are a valid value of this
     // struct of integers; read_unaligned needs no alignment.
     Some(unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) })
-}
-
-/// The target that serves the figures since load; without one, those since the last look.
-pub const SINCE_LOAD: &str = "since_load";
-
-/// To be called when the scheduler is loaded: totals count from here.
-pub fn server_data() -> StatsServerData<(), Snapshot> {
-    let nothing = Snapshot::empty(Instant::now());
-    let since_load: Box<dyn StatsReaderSend<(), Snapshot>> =
-        Box::new(move |_args, (requests, answers)| {
-            requests.send(())?;
-            answers.recv()?.since(&nothing).to_json()
-        });
-    let open: Box<dyn StatsOpener<(), Snapshot>> = Box::new(move |(requests, answers)| {
-        requests.send(())?;
-        let mut before = answers.recv()?;
-        let read: Box<dyn StatsReader<(), Snapshot>> =
-            Box::new(move |_args, (requests, answers)| {
-                requests.send(())?;
-                let now = answers.recv()?;
-                let metrics = now.since(&before);
-                before = now;
-                metrics.to_json()
-            });
-        Ok(read)
-    });
-    StatsServerData::new()
-        .add_meta(Metrics::meta())
-        .add_meta(ClassMetrics::meta())
-        .add_meta(OffenderMetrics::meta())
-        .add_meta(AgentMetrics::meta())
-        .add_meta(EndangeredMetrics::meta())
-        .add_meta(CpuMetrics::meta())
-        .add_meta(Spread::meta())
-        .add_meta(Flags::meta())
-        .add_ops("top", StatsOps { open, close: None })
-        .add_stats(SINCE_LOAD, since_load)
-}
-
-/// What every figure means. scx_stats finds the parts that stand in a dictionary by itself.
-pub fn explain(out: &mut impl Write) -> Result<()> {
-    let data = server_data();
-    data.describe_meta(out, None)?;
-    for part in ["AgentMetrics", "Spread", "Flags"] {
-        writeln!(out)?;
-        data.describe_meta(out, Some(&[part]))?;
-    }
-    Ok(())
-}
-
-/// Prints the figures of a running scheduler until `shutdown`.
-pub fn monitor(interval: Duration, shutdown: Arc<AtomicBool>) -> Result<()> {
-    scx_utils::monitor_stats::<Metrics>(
-        &[],
-        interval,
-        || shutdown.load(Ordering::Relaxed),
-        |metrics| metrics.print(&mut std::io::stdout()),
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_struct_that_is_served_is_explained() {
-        let mut text = Vec::new();
-        explain(&mut text).unwrap();
-        let text = String::from_utf8(text).unwrap();
-        for part in [
-            "Metrics",
-            "ClassMetrics",
-            "OffenderMetrics",
-            "AgentMetrics",
-            "EndangeredMetrics",
-            "CpuMetrics",
-            "Spread",
-            "Flags",
-        ] {
-            let heads = text.lines().filter(|line| {
-                line.strip_prefix('[')
-                    .is_some_and(|l| l.trim_end_matches(']').trim_end() == part)
-            });
-            assert_eq!(heads.count(), 1, "{part} in\n{text}");
-        }
-        assert!(text.contains("decisions not followed: too old"), "{text}");
-    }
-
-    #[test]
-    fn a_cpu_s_load_is_its_own_and_of_the_interval() {
-        let begin = Instant::now();
-        let at = |seconds: u64, ran_ns: &[u64]| Snapshot {
-            at: begin + Duration::from_secs(seconds),
-            ran_ns: ran_ns.to_vec(),
-            cpus: [(0, CpuMetrics::default()), (1, CpuMetrics::default())].into(),
-            ..Snapshot::empty(begin)
-        };
-        const S: u64 = 1_000_000_000;
-        let (earlier, later) = (at(1, &[S, 0]), at(3, &[2 * S, 3 * S]));
-        let metrics = later.since(&earlier);
-        assert_eq!(metrics.interval_s, 2.0);
-        assert_eq!((metrics.cpus[&0].busy, metrics.cpus[&1].busy), (0.5, 1.0));
-        let total = later.since(&Snapshot::empty(begin));
-        assert_eq!(total.interval_s, 3.0);
-        assert!((total.cpus[&0].busy - 2.0 / 3.0).abs() < 1e-9);
-    }
-
-    #[test]
-    fn counters_are_of_the_interval_and_the_longest_times_since_load() {
-        let at = |value: u64| {
-            let mut totals = temponet_cpu_stats::default();
-            counters::words(&mut totals).fill(value);
-            Snapshot {
-                totals,
-                ..Snapshot::empty(Instant::now())
-            }
-        };
-        let metrics = at(1_007_000).since(&at(7_000));
-        let Metrics {
-            idle,
-            drifted,
-            lent,
-            ..
-        } = metrics;
-        assert_eq!([idle, drifted, lent], [1_000_000; 3]);
-        assert_eq!(metrics.parked_ms, 1.0);
-        assert!(metrics.resched.values().all(|&count| count == 1_000_000));
-        assert_eq!(metrics.agent.told, 1_000_000);
-        let class = &metrics.classes["late"];
-        assert_eq!((class.met, class.run_ms), (1_000_000, 1.0));
-        assert_eq!((class.wait_max_us, class.response_us), (1007.0, 0.0005));
-    }
 }

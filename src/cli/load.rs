@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 use std::mem::MaybeUninit;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -16,6 +16,9 @@ use scx_utils::build_id;
 use scx_utils::libbpf_clap_opts::LibbpfOpts;
 
 use super::hint::HintLimitArgs;
+use super::metrics::{self, Publisher};
+use super::monitor::SOCKET;
+use super::notify;
 use super::out::{errln, outln};
 use super::time;
 use crate::agent::brain::{Backend, BrainConfig};
@@ -188,6 +191,11 @@ pub struct LoadArgs {
     #[arg(long, value_name = "TIME", value_parser = interval)]
     monitor: Option<Duration>,
 
+    /// Write the figures as text for Prometheus to this file every 5 s, or serve them at a
+    /// socket (docs/guide/watch.md); the file is written whole and goes when this ends
+    #[arg(long, value_name = "FILE|unix:PATH", value_parser = metrics::target)]
+    metrics: Option<metrics::Target>,
+
     /// Explain the figures and exit
     #[arg(long)]
     help_stats: bool,
@@ -239,9 +247,12 @@ pub fn run(args: LoadArgs) -> Result<ExitCode> {
     let shutdown = Arc::new(AtomicBool::new(false));
     let stop = shutdown.clone();
     let this_thread = thread::current();
+    let (wake, woken) = crossbeam_channel::bounded(1);
     ctrlc::set_handler(move || {
         stop.store(true, Ordering::Relaxed);
         this_thread.unpark();
+        // Whoever has not taken the last one yet will wake up all the same.
+        let _ = wake.try_send(());
     })
     .context("cannot catch Ctrl-C")?;
 
@@ -264,6 +275,12 @@ pub fn run(args: LoadArgs) -> Result<ExitCode> {
     unsafe { libc::umask(0o022) };
     reload_on_hangup();
     kernel::preflight()?;
+    let published = args.metrics.as_ref();
+    let published = published.map(|target| Publisher::start(target, Path::new(SOCKET)));
+    let _published = match published.transpose() {
+        Ok(published) => published,
+        Err(error) => return Ok(bad_input(format!("{error:#}"))),
+    };
     let hints = HintServer::start(&args.hints.hint_socket, args.hints.limits())?;
     let config = agent::Config {
         policy: args.policy,
@@ -299,7 +316,8 @@ pub fn run(args: LoadArgs) -> Result<ExitCode> {
             Ok(scheduler) => scheduler,
             Err(error) => return Ok(Life::NotLoaded(error)),
         };
-        let ended = scheduler.run(&shutdown)?;
+        notify::tell(notify::READY);
+        let ended = scheduler.run(&shutdown, &woken)?;
         let again = ended.should_restart() && !shutdown.load(Ordering::Relaxed);
         Ok(if again { Life::Restart } else { Life::Over })
     };

@@ -8,19 +8,22 @@ pub mod eval;
 pub mod explain;
 pub mod hint;
 mod load;
+mod metrics;
 pub mod monitor;
+mod notify;
 mod out;
 mod progress;
 pub mod replay;
 pub mod rules;
 mod schedule;
 pub mod sim;
+pub mod status;
 mod time;
 pub mod train;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// A sched_ext scheduler for work that has deadlines.
 ///
@@ -41,6 +44,7 @@ enum Command {
     Hint(hint::HintArgs),
     Rules(rules::RulesArgs),
     Doctor(doctor::DoctorArgs),
+    Status(status::StatusArgs),
     Sim(Box<sim::SimArgs>),
     Bench(bench::BenchArgs),
     Train(train::TrainArgs),
@@ -49,6 +53,11 @@ enum Command {
     Replay(Box<replay::ReplayArgs>),
     Compare(Box<compare::CompareArgs>),
     Monitor(monitor::MonitorArgs),
+}
+
+/// The definition of the command line, for who makes pages of it.
+pub fn command() -> clap::Command {
+    Cli::command()
 }
 
 /// After Ctrl-C, as shells have it.
@@ -60,6 +69,7 @@ pub fn run() -> ExitCode {
         Some(Command::Hint(args)) => return hint::run(args),
         Some(Command::Rules(args)) => return rules::run(&args),
         Some(Command::Doctor(args)) => return doctor::run(args),
+        Some(Command::Status(args)) => return exit(status::run(&args), 2),
         Some(Command::Sim(args)) => return exit(sim::run(&args).map(|()| ExitCode::SUCCESS), 2),
         Some(Command::Bench(args)) => {
             return exit(bench::run(&args).map(|()| ExitCode::SUCCESS), 2)

@@ -1,6 +1,6 @@
 //! Times on the command line, the same way for every option: a number and a unit.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::hint::duration;
 use crate::sim::time::Ns;
@@ -31,6 +31,28 @@ pub fn parse_seconds(text: &str, least: Duration, most: Duration) -> Result<Dura
         return Err(format!("must be between {least:?} and {most:?}"));
     }
     Ok(time)
+}
+
+/// Date, time and zone on this machine's clock.
+pub fn local_time(at: SystemTime) -> String {
+    let since = at.duration_since(SystemTime::UNIX_EPOCH);
+    let seconds = since.map_or(0, |since| since.as_secs()) as libc::time_t;
+    let mut text = [0u8; 64];
+    // SAFETY: a struct of integers and a pointer may be all zero; localtime_r fills it, and
+    // strftime writes no more than it is told there is room for.
+    let length = unsafe {
+        let mut parts: libc::tm = std::mem::zeroed();
+        if libc::localtime_r(&seconds, &mut parts).is_null() {
+            return format!("{seconds} s after 1970");
+        }
+        libc::strftime(
+            text.as_mut_ptr().cast(),
+            text.len(),
+            c"%Y-%m-%d %H:%M:%S %z".as_ptr(),
+            &parts,
+        )
+    };
+    String::from_utf8_lossy(&text[..length]).into_owned()
 }
 
 #[cfg(test)]
@@ -65,5 +87,17 @@ mod tests {
             assert!(read(bad).is_err(), "{bad}");
         }
         assert_eq!(read("0").unwrap_err(), "must be between 10ms and 60s");
+    }
+
+    #[test]
+    fn a_moment_has_date_time_and_zone() {
+        let said = local_time(SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000));
+        let shape: String = said
+            .chars()
+            .map(|c| if c.is_ascii_digit() { '0' } else { c })
+            .collect();
+        let shape = shape.replace('-', "+");
+        assert_eq!(shape, "0000+00+00 00:00:00 +0000", "{said}");
+        assert!(said.starts_with("2027-01-1"), "{said}");
     }
 }

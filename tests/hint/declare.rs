@@ -226,7 +226,7 @@ fn a_pinned_task_of_a_user_must_fit_its_cpu() {
                 assert_eq!(errno, libc::EBUSY);
                 assert_eq!(
                     reason,
-                    "tasks pinned to CPU 0 have declared 0.90 of it; this hint would add 0.20"
+                    "tasks confined to CPU 0 have declared 0.90 of 1; this hint would add 0.20"
                 );
             });
         });

@@ -3,12 +3,12 @@
 mod app;
 mod history;
 mod panels;
-mod source;
+pub(super) mod source;
 mod tasks;
 #[cfg(test)]
 mod tests;
-mod text;
-mod verdict;
+pub(super) mod text;
+pub(super) mod verdict;
 mod view;
 
 use std::io::{IsTerminal, Write};
@@ -25,6 +25,9 @@ use serde_json::Value;
 use self::app::{App, Step};
 use self::source::Source;
 use super::out;
+
+/// Where scx_stats has a scheduler serve its figures.
+pub(super) const SOCKET: &str = "/var/run/scx/root/stats";
 
 /// Watch a scheduler that is already loaded, full screen.
 ///
@@ -52,7 +55,7 @@ pub struct MonitorArgs {
     since_load: bool,
 
     /// Where the scheduler serves its figures
-    #[arg(long, value_name = "PATH", default_value = "/var/run/scx/root/stats")]
+    #[arg(long, value_name = "PATH", default_value = SOCKET)]
     socket: PathBuf,
 }
 

@@ -6,7 +6,7 @@ use scx_stats::prelude::*;
 use scx_stats::StatsErrno;
 use serde::de::DeserializeOwned;
 
-use crate::agent::stats::{Metrics, SINCE_LOAD};
+use crate::agent::stats::{Dialect, Metrics, RECENT, SINCE_LOAD};
 
 /// A scheduler that answers later than this is as good as gone. The thread that answers is a
 /// task like others, and may have to wait for as long as any (`TN_STARVE_BOUND`, 4 s).
@@ -21,8 +21,8 @@ pub struct Look {
     pub total: Option<Metrics>,
 }
 
-fn of_all_time() -> Vec<(String, String)> {
-    vec![("target".to_owned(), SINCE_LOAD.to_owned())]
+fn of(target: &str) -> Vec<(String, String)> {
+    vec![("target".to_owned(), target.to_owned())]
 }
 
 pub struct Source {
@@ -46,15 +46,20 @@ impl Source {
     /// What happened since the last time. A scheduler may come and go between
     /// two calls; the error says why there is nothing now.
     pub fn read<T: DeserializeOwned>(&mut self) -> Result<T, String> {
-        self.ask(Vec::new())
+        self.ask(RECENT)
     }
 
     /// What happened since load.
     pub fn read_total<T: DeserializeOwned>(&mut self) -> Result<T, String> {
-        self.ask(of_all_time())
+        self.ask(SINCE_LOAD)
     }
 
-    fn ask<T: DeserializeOwned>(&mut self, what: Vec<(String, String)>) -> Result<T, String> {
+    /// The totals as text for Prometheus.
+    pub fn text(&mut self, dialect: Dialect) -> Result<String, String> {
+        self.ask(dialect.target())
+    }
+
+    fn ask<T: DeserializeOwned>(&mut self, target: &str) -> Result<T, String> {
         let mut client = match self.client.take() {
             Some(client) => client,
             None => StatsClient::new()
@@ -62,16 +67,15 @@ impl Source {
                 .connect(Some(PATIENCE_MS))
                 .map_err(|e| format!("no scheduler answers at {}: {e:#}", self.socket.display()))?,
         };
-        let figures =
-            client
-                .request("stats", what)
-                .map_err(|e| match e.is::<serde_json::Error>() {
-                    true => format!(
-                        "use the monitor of the scheduler's own version: this program cannot read \
+        let figures = client.request("stats", of(target)).map_err(|e| {
+            match e.is::<serde_json::Error>() || e.is::<StatsErrno>() {
+                true => format!(
+                    "use the monitor of the scheduler's own version: this program cannot read \
                      its figures ({e})"
-                    ),
-                    false => format!("the scheduler stopped answering: {e:#}"),
-                })?;
+                ),
+                false => format!("the scheduler stopped answering: {e:#}"),
+            }
+        })?;
         self.client = Some(client);
         Ok(figures)
     }
@@ -81,7 +85,7 @@ impl Source {
         let recent = self.read()?;
         let mut total = None;
         if let Some(mut client) = self.client.take() {
-            match client.request("stats", of_all_time()) {
+            match client.request("stats", of(SINCE_LOAD)) {
                 Ok(metrics) => {
                     total = Some(metrics);
                     self.client = Some(client);

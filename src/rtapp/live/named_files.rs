@@ -65,7 +65,7 @@ mod tests {
     fn a_workload_names_no_file_and_no_cgroup_unless_it_is_trusted() {
         let said = asked(&device("/etc/shadow"), false).unwrap_err();
         assert!(
-            said.starts_with("1:44: io_device names \"/etc/shadow\""),
+            said.starts_with("1:43: io_device names \"/etc/shadow\""),
             "{said}"
         );
         let group =

@@ -1,5 +1,6 @@
 //! A guest that scripts/vm boots with this program in it.
 
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -110,8 +111,11 @@ fn checkout_of(program: &Path, here: &Path) -> Result<PathBuf> {
              neither the program nor this folder is in one"
         )
     };
+    let is_own = program.starts_with(folder);
+    let author = std::fs::metadata(program).ok().filter(|_| is_own);
+    let author = author.map(|program| program.uid());
     for scripts in SCRIPTS {
-        trust::unchangeable_tree(&folder.join(scripts)).with_context(|| {
+        trust::unchangeable_tree(&folder.join(scripts), author).with_context(|| {
             format!(
                 "the scripts of {} are not run, because another user could have changed them",
                 folder.display()

@@ -7,6 +7,7 @@
 //! jobs; among schedulers that are level, those with the fewest lost threads win.
 
 mod load;
+mod slowness;
 mod words;
 
 #[cfg(test)]
@@ -20,6 +21,9 @@ use crate::sim::engine::Fate;
 use crate::sim::task::TaskSet;
 use crate::sim::time::{to_ms, Ns};
 
+/// Where every live run took so many times the CPU time that its jobs ask for, the machine did
+/// not give what the file counts on.
+const SLOW: f64 = 1.1;
 /// Schedulers that differ by less of the jobs are level, unless one misses nothing.
 const LEVEL: f64 = 0.005;
 /// A thread is kept when at least this share of its jobs is on time, and lost when fewer
@@ -64,6 +68,8 @@ pub struct Standing {
     /// where it is known who ran when.
     pub late_cpus: Option<f64>,
     pub background_cpus: Option<f64>,
+    /// CPU time that finished jobs took, by what they ask for; known of live runs.
+    pub slowness: Option<f64>,
     pub needs: Needs,
     #[serde(skip)]
     means: Means,
@@ -119,7 +125,7 @@ pub fn judge(set: &TaskSet, outcomes: &[Outcome], failed: &[(&str, &str)]) -> Re
     let mut load = Load::of(set);
     let mut standings: Vec<Standing> = outcomes
         .iter()
-        .map(|outcome| Standing::of(outcome, &load, set.horizon_ns))
+        .map(|outcome| Standing::of(outcome, &load, set))
         .collect();
     let served = standings.iter().any(|s| s.jobs > 0 && s.all_met());
     if served && load.obstacle.is_none() {
@@ -149,7 +155,7 @@ pub fn judge(set: &TaskSet, outcomes: &[Outcome], failed: &[(&str, &str)]) -> Re
 }
 
 impl Standing {
-    fn of(outcome: &Outcome, load: &Load, horizon: Ns) -> Standing {
+    fn of(outcome: &Outcome, load: &Load, set: &TaskSet) -> Standing {
         let metrics = &outcome.total.metrics;
         let judged = outcome.tasks.iter().enumerate();
         let judged = judged.filter(|(_, task)| task.figures.metrics.jobs > 0);
@@ -171,7 +177,7 @@ impl Standing {
             .collect();
         late.sort_by(|a, b| (a.met * b.jobs).cmp(&(b.met * a.jobs)));
         let threads = judged.count();
-        let spent = spent(outcome, load, horizon);
+        let spent = spent(outcome, load, set.horizon_ns);
         Standing {
             scheduler: outcome.scheduler.clone(),
             best: false,
@@ -185,6 +191,7 @@ impl Standing {
             late,
             late_cpus: spent.map(|spent| spent.0),
             background_cpus: spent.map(|spent| spent.1),
+            slowness: slowness::of(outcome, set),
             needs: outcome.means.needs,
             means: outcome.means.clone(),
             source: outcome.source,
@@ -342,6 +349,12 @@ impl ReplayVerdict {
     /// Whether rows are worth marking: with one scheduler there is no best.
     pub fn is_contest(&self) -> bool {
         self.schedulers.len() > 1 && !self.winners.is_empty()
+    }
+
+    /// By how much all live runs were slower than the file counts on, where that is much.
+    fn slowness(&self) -> Option<f64> {
+        let all = self.schedulers.iter().filter_map(|s| s.slowness);
+        all.min_by(f64::total_cmp).filter(|&least| least >= SLOW)
     }
 
     /// One that met more than the CPUs can do: it cannot have run on these.

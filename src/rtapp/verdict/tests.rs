@@ -146,6 +146,55 @@ fn no_share_below_all_is_called_100_percent() {
     assert_eq!(words::percent(0.29), "29.0 %");
 }
 
+/// A live run in which every job of the one thread took so many microseconds.
+fn run_taking(converted: &Converted, name: &str, micros: u64, means: Means) -> Outcome {
+    let late = if micros > 10_000 { 1000 } else { 0 };
+    let mut outcome = run(converted, name, &[late], means);
+    outcome.segments = (0..1000)
+        .map(|index| {
+            let start = Ns::from(index) * micros * 1000;
+            Segment {
+                core: 0,
+                task: 0,
+                index,
+                start,
+                end: start + micros * 1000,
+            }
+        })
+        .collect();
+    outcome
+}
+
+#[test]
+fn a_machine_slower_than_it_was_measured_is_blamed_before_its_schedulers() {
+    let set = converted(1, &[8]);
+    let slow = [
+        run_taking(&set, "eevdf", 12_000, kernel()),
+        run_taking(&set, "edf", 11_200, declared()),
+    ];
+    let verdict = judge(&set.set, &slow, &[]);
+    assert_eq!(verdict.schedulers[0].slowness, Some(1.5));
+    assert!(
+        verdict.why[0].starts_with("The work took 1.40 times as long as the file says"),
+        "{:?}",
+        verdict.why
+    );
+    assert!(
+        verdict.why[0].ends_with("as if 1.12 CPUs were asked of 1."),
+        "{:?}",
+        verdict.why
+    );
+    assert_eq!(verdict.why[1], "0.80 CPUs are asked of 1.");
+    assert_eq!(verdict.enough, None);
+    // One of them at full speed: the machine can.
+    let one = [
+        run_taking(&set, "eevdf", 12_000, kernel()),
+        run_taking(&set, "edf", 8000, declared()),
+    ];
+    let verdict = judge(&set.set, &one, &[]);
+    assert_eq!(verdict.why, ["0.80 CPUs are asked of 1."]);
+}
+
 #[test]
 fn without_a_scheduler_there_is_a_verdict_too() {
     let set = converted(1, &[5]);

@@ -118,6 +118,14 @@ fn why(verdict: &ReplayVerdict) -> Vec<String> {
     if !judged {
         return why;
     }
+    let slowness = verdict.slowness();
+    if let Some(times) = slowness {
+        why.push(format!(
+            "The work took {times:.2} times as long as the file says: the CPUs were slower than while rt-app's loop was \
+             measured, or a host took their time. That is as if {} CPUs were asked of {cpus}.",
+            load_figure(load.asked_cpus * times)
+        ));
+    }
     let asked = format!("{} CPUs are asked of {cpus}", load_figure(load.asked_cpus));
     if let Some(other) = verdict.beyond_the_ceiling() {
         why.push(format!(
@@ -154,7 +162,7 @@ fn why(verdict: &ReplayVerdict) -> Vec<String> {
         )),
         None => {
             let served = verdict.schedulers.iter().any(|s| s.jobs > 0 && s.all_met());
-            let fits = match (served, load.feasible) {
+            let fits = match (served || slowness.is_some(), load.feasible) {
                 (true, _) => "",
                 (false, Feasible::Yes) => ": all of it would fit, so the misses are the schedulers'",
                 (false, _) => ": nothing shows whether all of it could be served",
@@ -281,6 +289,10 @@ fn change(change: &Change) -> String {
 
 /// The least that is as good as the best, and whether it can be had at all.
 fn enough(verdict: &ReplayVerdict) -> Option<String> {
+    // What a slow machine left over tells nothing about this one at its best.
+    if verdict.slowness().is_some() {
+        return None;
+    }
     let all = &verdict.schedulers;
     let best = all.iter().filter(|s| s.best);
     let least = best.clone().min_by_key(|s| s.needs)?;

@@ -129,7 +129,7 @@ fn summary(counts: &BTreeMap<String, u64>) -> String {
 
 fn flood_stats(time: Duration) -> Result<()> {
     const CLIENTS: usize = 200;
-    const GOOD: &[u8] = b"{\"req\":\"stats\",\"args\":{\"target\":\"top\"}}\n";
+    const GOOD: &[u8] = b"{\"req\":\"stats\",\"args\":{\"target\":\"recent\"}}\n";
     let until = Instant::now() + time;
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     let mut clients: Vec<UnixStream> = Vec::new();
@@ -320,7 +320,7 @@ impl Figures {
     /// Since the last call.
     fn next(&mut self) -> Result<serde_json::Value> {
         self.stream
-            .write_all(b"{\"req\":\"stats\",\"args\":{\"target\":\"top\"}}\n")?;
+            .write_all(b"{\"req\":\"stats\",\"args\":{\"target\":\"recent\"}}\n")?;
         let mut line = String::new();
         self.replies.read_line(&mut line)?;
         let mut reply: serde_json::Value = serde_json::from_str(&line)?;

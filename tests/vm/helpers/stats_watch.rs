@@ -127,7 +127,7 @@ impl Connection {
     /// The figures since the last call.
     fn figures(&mut self) -> Result<Value> {
         self.stream
-            .write_all(b"{\"req\":\"stats\",\"args\":{\"target\":\"top\"}}\n")?;
+            .write_all(b"{\"req\":\"stats\",\"args\":{\"target\":\"recent\"}}\n")?;
         let mut line = String::new();
         if self.replies.read_line(&mut line)? == 0 {
             bail!("the scheduler hung up");

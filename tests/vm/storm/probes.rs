@@ -205,7 +205,7 @@ impl Stats {
             return Ok(None);
         };
         if !self.asked {
-            stream.write_all(b"{\"req\":\"stats\",\"args\":{\"target\":\"top\"}}\n")?;
+            stream.write_all(b"{\"req\":\"stats\",\"args\":{\"target\":\"recent\"}}\n")?;
             self.asked = true;
             return Ok(None);
         }

@@ -51,7 +51,7 @@ fn recent_figures_and_totals_come_over_the_socket() {
     assert_eq!(total(&mut source), None);
     assert_eq!(total(&mut source), Some(0.0), "the connection was kept");
     let asked = asked.join().unwrap();
-    assert!(!asked[0].contains("target") && asked[1].contains("since_load"));
+    assert!(asked[0].contains("recent") && asked[1].contains("since_load"));
 }
 
 #[test]
