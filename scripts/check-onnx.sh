@@ -16,7 +16,8 @@ make_venv() {
     "$VENV/bin/python" -c 'import onnx, onnxruntime' 2>/dev/null && return
     say "installing the ONNX checker and ONNX Runtime for Python"
     python3 -m venv "$VENV"
-    "$VENV/bin/python" -m pip install -q --disable-pip-version-check numpy onnx onnxruntime >&2
+    "$VENV/bin/python" -m pip install -q --disable-pip-version-check --only-binary=:all: --require-hashes \
+        -r "$REPO/scripts/pinned/onnx-checker.txt" >&2
 }
 
 need_packages python3 python3-venv ca-certificates

@@ -13,8 +13,10 @@
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-# The agent opens 1.20 and newer.
-ORT_VERSION=1.31.1
+# The agent opens 1.20 and newer. The file has the hashes too.
+ORT_PINNED=$REPO/scripts/pinned/onnxruntime.txt
+ORT_VERSION=$(sed -n 's/^onnxruntime==\([0-9.]*\).*/\1/p' "$ORT_PINNED")
+RUSTUP_VERSION=1.28.2
 
 setup_build() {
     need_packages build-essential clang-19 llvm-19 libelf-dev zlib1g-dev pkg-config libseccomp-dev \
@@ -39,11 +41,22 @@ install_rust() {
 install_rustup() {
     [[ -x $HOME/.cargo/bin/cargo ]] && return
     say "installing rustup and the Rust toolchain"
-    local installer
-    installer=$(mktemp)
-    curl --proto '=https' --tlsv1.2 -fsS https://sh.rustup.rs -o "$installer"
-    sh "$installer" -y --quiet --profile minimal --default-toolchain none --no-modify-path >&2
-    rm -f "$installer"
+    local arch hash work
+    arch=$(uname -m)
+    case $arch in
+        x86_64) hash=20a06e644b0d9bd2fbdbfd52d42540bdde820ea7df86e92e533c073da0cdd43c ;;
+        aarch64) hash=e3853c5a252fca15252d07cb23a1bdd9377a8c6f3efa01531109281ae47f841c ;;
+        *) die "no rustup is known for $arch here: install it yourself" ;;
+    esac
+    work=$(mktemp -d)
+    # shellcheck disable=SC2064
+    trap "rm -rf '$work'" EXIT
+    curl --proto '=https' --tlsv1.2 -fsS -o "$work/rustup-init" \
+        "https://static.rust-lang.org/rustup/archive/$RUSTUP_VERSION/$arch-unknown-linux-gnu/rustup-init"
+    printf '%s  %s\n' "$hash" "$work/rustup-init" | sha256sum --check --quiet >&2 ||
+        die "rustup $RUSTUP_VERSION is not the file that it was"
+    chmod +x "$work/rustup-init"
+    "$work/rustup-init" -y --quiet --profile minimal --default-toolchain none --no-modify-path >&2
 }
 
 setup_lp() {
@@ -92,7 +105,9 @@ fetch_ort() {
     work=$(mktemp -d "$CACHE/onnxruntime/.fetch.XXXXXX")
     # shellcheck disable=SC2064
     trap "rm -rf '$work'" EXIT
-    python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary=:all: -d "$work" "onnxruntime==$ORT_VERSION" >&2
+    python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary=:all: --require-hashes \
+        --implementation cp --python-version 3.11 --platform "manylinux_2_28_$(uname -m)" \
+        -d "$work" -r "$ORT_PINNED" >&2 || die "ONNX Runtime $ORT_VERSION could not be fetched with its hash"
     python3 - "$work" <<'PYTHON'
 import pathlib, sys, zipfile
 work = pathlib.Path(sys.argv[1])

@@ -122,6 +122,7 @@ steps() {
     step "cargo test" unit_tests
     step "headers of bpf/ by themselves" scripts/check-bpf-headers.sh
     step "ONNX files" scripts/check-onnx.sh
+    step "crates and unsafe code" scripts/check-supply.sh
     step "cargo build --release" release_build
     built=$((status == 0))
     guest_step "the reference of options and statistics" scripts/cli-reference.sh --check

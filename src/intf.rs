@@ -2,6 +2,7 @@
 //! generated them.
 #![allow(
     clippy::all,
+    clippy::undocumented_unsafe_blocks,
     non_camel_case_types,
     non_upper_case_globals,
     non_snake_case,

@@ -32,6 +32,14 @@ pub struct Board {
 // it is atomic.
 unsafe impl Send for Board {}
 
+/// Where a field of the board is: for `word` and its like.
+macro_rules! at {
+    ($($field:tt)+) => {
+        // SAFETY: they pass the address of a board that lives; nothing is read.
+        |board: *mut intf::temponet_board| unsafe { &raw mut (*board).$($field)+ }
+    };
+}
+
 impl Board {
     /// Maps the array that holds it.
     pub fn map(array: &impl AsFd) -> io::Result<Board> {
@@ -81,39 +89,38 @@ impl Board {
     }
 
     pub fn heartbeat(&self, now_ns: i64) {
-        self.word(|b| unsafe { &raw mut (*b).heartbeat_at })
+        self.word(at!(heartbeat_at))
             .store(now_ns as u64, Ordering::Release);
     }
 
     /// The agent is not to be rung for before this.
     pub fn ring_after(&self, at_ns: i64) {
-        self.word(|b| unsafe { &raw mut (*b).ring_after })
+        self.word(at!(ring_after))
             .store(at_ns as u64, Ordering::Relaxed);
     }
 
     /// Until then any order of the waiting jobs costs no deadline; 0 for "it might".
     pub fn free_until(&self, at_ns: i64) {
-        self.word(|b| unsafe { &raw mut (*b).free_until })
+        self.word(at!(free_until))
             .store(at_ns as u64, Ordering::Relaxed);
     }
 
     pub fn table_until(&self, at_ns: i64) {
-        self.word(|b| unsafe { &raw mut (*b).table_until })
+        self.word(at!(table_until))
             .store(at_ns as u64, Ordering::Relaxed);
     }
 
     /// Records that the BPF half could not deliver, since it was loaded.
     pub fn untold(&self) -> u64 {
-        self.word(|b| unsafe { &raw mut (*b).untold })
-            .load(Ordering::Relaxed)
+        self.word(at!(untold)).load(Ordering::Relaxed)
     }
 
     /// For how long declared jobs wanted this CPU since the load, and for how much of that
     /// it ran one.
     pub fn supply(&self, cpu: CpuId) -> (u64, u64) {
         let cpu = usize::from(cpu).min(MAX_CPUS - 1);
-        let wanted = self.word(|b| unsafe { &raw mut (*b).supply[cpu].wanted_ns });
-        let ran = self.word(|b| unsafe { &raw mut (*b).supply[cpu].ran_ns });
+        let wanted = self.word(at!(supply[cpu].wanted_ns));
+        let ran = self.word(at!(supply[cpu].ran_ns));
         (wanted.load(Ordering::Relaxed), ran.load(Ordering::Relaxed))
     }
 
@@ -122,13 +129,13 @@ impl Board {
         if cpu >= MAX_CPUS {
             return;
         }
-        let expiry = self.word(|b| unsafe { &raw mut (*b).decisions[cpu].expires_at });
+        let expiry = self.word(at!(decisions[cpu].expires_at));
         // Whoever reads in between finds nothing rather than half of two decisions.
         expiry.store(0, Ordering::Relaxed);
         fence(Ordering::Release);
-        self.word(|b| unsafe { &raw mut (*b).decisions[cpu].task })
+        self.word(at!(decisions[cpu].task))
             .store(u64::from(pid) << 32 | job & 0xffff_ffff, Ordering::Relaxed);
-        self.word(|b| unsafe { &raw mut (*b).decisions[cpu].made_at })
+        self.word(at!(decisions[cpu].made_at))
             .store(made_ns as u64, Ordering::Relaxed);
         expiry.store(expires_ns as u64, Ordering::Release);
     }
@@ -137,7 +144,7 @@ impl Board {
     pub fn withdraw(&self, cpu: CpuId) {
         let cpu = usize::from(cpu);
         if cpu < MAX_CPUS {
-            self.word(|b| unsafe { &raw mut (*b).decisions[cpu].expires_at })
+            self.word(at!(decisions[cpu].expires_at))
                 .store(0, Ordering::Release);
         }
     }
@@ -152,13 +159,12 @@ impl Board {
         let expiry = expires_ns as u64 >> 20 & ((1 << 30) - 1);
         let place = pid as usize % VERDICTS;
         // A due date that goes with another word is only an odd order for a moment.
-        self.word(|b| unsafe { &raw mut (*b).judgements[place].due_at })
+        self.word(at!(judgements[place].due_at))
             .store(due_ns.max(0) as u64, Ordering::Relaxed);
-        self.word(|b| unsafe { &raw mut (*b).judgements[place].word })
-            .store(
-                u64::from(pid) << 32 | expiry << 2 | u64::from(said),
-                Ordering::Relaxed,
-            );
+        self.word(at!(judgements[place].word)).store(
+            u64::from(pid) << 32 | expiry << 2 | u64::from(said),
+            Ordering::Relaxed,
+        );
     }
 
     /// Which bin is which. `false` where the BPF half has no room for so many.
@@ -167,16 +173,16 @@ impl Board {
         if slack.len() + 2 > SLACK_BINS || work.len() + 1 > WORK_BINS {
             return false;
         }
-        let slack_count = self.half(|b| unsafe { &raw mut (*b).nr_slack_edges });
-        let work_count = self.half(|b| unsafe { &raw mut (*b).nr_work_edges });
+        let slack_count = self.half(at!(nr_slack_edges));
+        let work_count = self.half(at!(nr_work_edges));
         slack_count.store(0, Ordering::Release);
         work_count.store(0, Ordering::Release);
         for (i, &edge) in slack.iter().enumerate() {
-            self.word(|b| unsafe { &raw mut (*b).slack_edges[i] })
+            self.word(at!(slack_edges[i]))
                 .store(edge as u64, Ordering::Relaxed);
         }
         for (i, &edge) in work.iter().enumerate() {
-            self.word(|b| unsafe { &raw mut (*b).work_edges[i] })
+            self.word(at!(work_edges[i]))
                 .store(edge as u64, Ordering::Relaxed);
         }
         slack_count.store(slack.len() as u32, Ordering::Release);
@@ -186,18 +192,17 @@ impl Board {
 
     /// One entry of the Q-table.
     pub fn value(&self, cell: Cell, value: i16) {
-        self.cell(cell, |b| unsafe { &raw mut (*b).table })
-            .store(value, Ordering::Relaxed);
+        self.cell(cell, at!(table)).store(value, Ordering::Relaxed);
     }
 
     /// One entry of the distilled rule's table.
     pub fn distilled_value(&self, cell: Cell, value: i16) {
-        self.cell(cell, |b| unsafe { &raw mut (*b).distilled })
+        self.cell(cell, at!(distilled))
             .store(value, Ordering::Relaxed);
     }
 
     pub fn has_distilled(&self, has: bool) {
-        self.half(|b| unsafe { &raw mut (*b).has_distilled })
+        self.half(at!(has_distilled))
             .store(has.into(), Ordering::Release);
     }
 

@@ -102,7 +102,8 @@ pub enum Refusal {
     },
     #[error("tasks confined to CPU {cpus} have declared {declared:.2} of {}; this hint would add {added:.2}", .cpus.len())]
     Cpus {
-        cpus: CpuSet,
+        /// Boxed: a set is larger than all the rest.
+        cpus: Box<CpuSet>,
         declared: f64,
         added: f64,
     },
@@ -221,7 +222,7 @@ fn check_confined<'a>(
         let declared: f64 = within.map(|(_, density)| density).sum();
         if declared + charge.density > region.len() as f64 + EPSILON {
             return Err(Refusal::Cpus {
-                cpus: region,
+                cpus: Box::new(region),
                 declared,
                 added: charge.density,
             });

@@ -133,7 +133,7 @@ mod tests {
         for options in [
             &["--user"][..],
             &["--user", "--map-root-user"],
-            &["--pid", "--fork", "--kill-child"],
+            &["--pid", "--fork"],
         ] {
             let Some(contained) = Contained::new(options) else {
                 eprintln!("skipped {options:?}: unshare is not allowed here");

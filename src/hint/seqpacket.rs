@@ -182,6 +182,8 @@ impl Peer {
     }
 }
 
+/// # Safety
+/// Whatever the kernel writes for this option is a valid `T`.
 unsafe fn sockopt<T>(fd: BorrowedFd<'_>, option: libc::c_int, value: &mut T) -> io::Result<()> {
     let mut len = size_of::<T>() as libc::socklen_t;
     check(libc::getsockopt(

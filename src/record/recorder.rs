@@ -11,13 +11,20 @@ use libbpf_rs::{
     num_possible_cpus, Iter, Link, OpenObject, ProgramMut, RingBuffer, RingBufferBuilder,
 };
 
-#[allow(clippy::all, non_camel_case_types, non_upper_case_globals, dead_code)]
+#[allow(
+    clippy::all,
+    clippy::undocumented_unsafe_blocks,
+    non_camel_case_types,
+    non_upper_case_globals,
+    dead_code
+)]
 mod skel {
     include!(concat!(env!("OUT_DIR"), "/record_skel.rs"));
 }
 
 #[allow(
     clippy::all,
+    clippy::undocumented_unsafe_blocks,
     non_camel_case_types,
     non_upper_case_globals,
     non_snake_case,
@@ -222,6 +229,7 @@ mod tests {
 
     #[test]
     fn a_record_has_the_layout_of_the_c_struct() {
+        // SAFETY: zeroes are a valid value of this struct of integers.
         let mut raw: intf::record = unsafe { std::mem::zeroed() };
         raw.release_ns = 1;
         raw.end_ns = 2;
