@@ -1,6 +1,8 @@
 //! `--metrics`: the figures as text for Prometheus, in a file or at a socket.
 
 mod http;
+#[cfg(test)]
+mod tests;
 
 use std::fs;
 use std::io;
@@ -141,53 +143,5 @@ fn serve(listener: &UnixListener, mut source: Source) {
             // Without file descriptors, for example.
             Err(_) => thread::sleep(LOOK_EVERY),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_target_is_a_file_or_a_socket() {
-        assert_eq!(
-            target("/run/a.prom"),
-            Ok(Target::File("/run/a.prom".into()))
-        );
-        assert_eq!(target("unix:/run/a"), Ok(Target::Socket("/run/a".into())));
-        for bad in ["", "unix:", "/run/", "unix:/run/"] {
-            assert!(target(bad).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn a_place_that_cannot_be_written_to_is_an_error_at_once() {
-        let folder = tempfile::tempdir().unwrap();
-        let stats = folder.path().join("stats");
-        let file = Target::File(folder.path().join("no/such/folder.prom"));
-        let error = Publisher::start(&file, &stats).err().unwrap();
-        let said = format!("{error:#}");
-        assert!(
-            said.contains("folder.prom") && said.contains("No such file"),
-            "{said}"
-        );
-        fs::write(folder.path().join("file"), "").unwrap();
-        let socket = Target::Socket(folder.path().join("file"));
-        let error = Publisher::start(&socket, &stats).err().unwrap();
-        assert!(format!("{error:#}").contains("no socket"), "{error:#}");
-        assert!(folder.path().join("file").exists());
-    }
-
-    #[test]
-    fn a_socket_that_nobody_listens_at_any_more_is_replaced() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("metrics");
-        drop(UnixListener::bind(&path).unwrap());
-        let target = Target::Socket(path.clone());
-        let publisher = Publisher::start(&target, &folder.path().join("stats")).unwrap();
-        let second = Publisher::start(&target, &folder.path().join("stats"));
-        assert!(format!("{:#}", second.err().unwrap()).contains("another program"));
-        drop(publisher);
-        assert!(!path.exists());
     }
 }
