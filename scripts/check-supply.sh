@@ -18,7 +18,7 @@ cd "$REPO"
 
 # Blocks, functions, traits and implementations of ours. Fewer is better: after a change that
 # takes some away, lower it.
-MOST_UNSAFE=210
+MOST_UNSAFE=211
 
 bad=0
 complain() { say "$*"; bad=1; }

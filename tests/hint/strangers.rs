@@ -36,7 +36,7 @@ pub fn raw_listener(path: &Path) -> Raw {
     Raw(fd)
 }
 
-fn raw_client(path: &Path) -> Raw {
+pub fn raw_client(path: &Path) -> Raw {
     let (fd, addr) = (raw_socket(), address(path));
     // SAFETY: addr has the length given.
     let joined = unsafe { libc::connect(fd, (&raw const addr).cast(), size_of_val(&addr) as u32) };
@@ -57,7 +57,7 @@ impl Raw {
         }
     }
 
-    fn recv(&self) -> (isize, [u8; 512]) {
+    pub fn recv(&self) -> (isize, [u8; 512]) {
         let mut packet = [0; 512];
         // SAFETY: the buffer's length.
         let got = unsafe { libc::recv(self.0, packet.as_mut_ptr().cast(), packet.len(), 0) };
