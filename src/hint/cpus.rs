@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(CpuSet::parse("0-4294967295"), Some(CpuSet::ALL));
         assert_eq!(CpuSet::parse("a"), None);
         assert_eq!(CpuSet::first(3).len(), 3);
-        assert!(CpuSet::online().len() >= 1);
+        assert!(!CpuSet::online().is_empty());
     }
 
     #[test]
