@@ -122,7 +122,7 @@ fn all_ids_of_one_person_have_one_share_and_one_number_of_connections() {
         let said = refused[0].to_string();
         assert!(said.starts_with("user 65534 has declared"), "{said}");
     });
-    let crowd: Vec<_> = (0..16).map(|i| as_user(210_000 + i, || client())).collect();
+    let crowd: Vec<_> = (0..16).map(|i| as_user(210_000 + i, client)).collect();
     let seventeenth = as_user(NOBODY, || client().get(me()));
     let said = seventeenth.unwrap_err().to_string();
     assert!(said.contains("too many connections"), "{said}");
