@@ -86,7 +86,7 @@ pub(super) fn raise_descriptor_limit() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::Command;
+    use std::process::{Command, Stdio};
 
     /// A process in new namespaces of these kinds, by unshare(1).
     struct Contained(std::process::Child);
@@ -94,7 +94,9 @@ mod tests {
     impl Contained {
         fn new(options: &[&str]) -> Option<Contained> {
             let mut unshare = Command::new("unshare");
-            let child = unshare.args(options).args(["sleep", "60"]).spawn().ok()?;
+            let unshare = unshare.args(options).args(["sleep", "60"]);
+            // It complains when what it runs is killed.
+            let child = unshare.stderr(Stdio::null()).spawn().ok()?;
             let contained = Contained(child);
             // It is `sleep` once the namespaces are made.
             for _ in 0..500 {

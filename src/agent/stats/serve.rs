@@ -250,4 +250,32 @@ mod tests {
         assert_eq!(whole["offenders"]["a[1]"]["missed"], 1);
         assert!(whole["agent"]["inference_us"]["counts"].is_array());
     }
+
+    #[test]
+    fn every_target_is_served() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("stats");
+        let server = StatsServer::new(server_data()).set_path(&path);
+        let server = server.launch().unwrap();
+        let (answers, requests) = server.channels();
+        std::thread::spawn(move || {
+            for () in requests {
+                answers.send(Snapshot::empty(Instant::now())).unwrap();
+            }
+        });
+        let client = StatsClient::new().set_path(&path);
+        let mut client = client.connect(Some(5000)).unwrap();
+        let mut ask = |target: &str| -> Value {
+            let target = ("target".to_owned(), target.to_owned());
+            client.request("stats", vec![target]).unwrap()
+        };
+        for target in [RECENT, SINCE_LOAD] {
+            assert!(ask(target)["agent"]["inference_us"].is_object(), "{target}");
+        }
+        assert!(ask(GENERIC)["agent"][""]["decisions"].is_u64());
+        let text = ask(Dialect::OpenMetrics.target());
+        assert!(text.as_str().unwrap().ends_with("# EOF\n"));
+        let plain: Value = client.request("stats", Vec::new()).unwrap();
+        assert!(plain["resched"].is_null() && plain["idle"].is_u64());
+    }
 }
