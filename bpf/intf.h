@@ -364,6 +364,8 @@ struct temponet_rule {
 	struct temponet_hint hint;
 	u32 has_cgroup;
 	u32 background;
+	u32 has_user;
+	u32 uid;
 };
 
 #endif /* __TEMPONET_INTF_H */

@@ -125,21 +125,42 @@ static bool cgroup_matches(struct cgroup *cgrp, u32 i)
 	return false;
 }
 
-/* Rules are matched again only when the task's name or cgroup has changed. */
+/* Not a valid user id: nobody's. */
+#define NO_USER (~0U)
+
+/*
+ * The user whose ids the task has, all four of them. Whoever lends or borrows an id, as a set-uid
+ * program does, is nobody here: a rule for a user is not for who can become them in part.
+ */
+static u32 user_of(struct task_struct *p)
+{
+	const struct cred *cred = BPF_CORE_READ(p, real_cred);
+	u32 uid = BPF_CORE_READ(cred, uid.val);
+
+	if (BPF_CORE_READ(cred, euid.val) != uid || BPF_CORE_READ(cred, suid.val) != uid ||
+	    BPF_CORE_READ(cred, fsuid.val) != uid)
+		return NO_USER;
+	return uid;
+}
+
+/* Rules are matched again only when the task's name, cgroup or user has changed. */
 static void match_rules(struct task_struct *p, struct task_ctx *tctx)
 {
 	struct cgroup *cgrp;
 	u64 comm[2];
+	u32 user;
 	int i;
 
 	if (!nr_rules)
 		return;
 	cgrp = unified_cgroup(p);
+	user = user_of(p);
 	__builtin_memcpy(comm, p->comm, sizeof(comm));
 	if (comm[0] == tctx->comm[0] && comm[1] == tctx->comm[1] &&
-	    (u64)cgrp == tctx->matched_cgroup)
+	    (u64)cgrp == tctx->matched_cgroup && user == tctx->matched_user)
 		return;
 	tctx->matched_cgroup = (u64)cgrp;
+	tctx->matched_user = user;
 	tctx->comm[0] = comm[0];
 	tctx->comm[1] = comm[1];
 	tctx->by_rule = false;
@@ -150,6 +171,8 @@ static void match_rules(struct task_struct *p, struct task_ctx *tctx)
 			break;
 		if (((comm[0] ^ rules[i].comm[0]) & rules[i].comm_mask[0]) |
 		    ((comm[1] ^ rules[i].comm[1]) & rules[i].comm_mask[1]))
+			continue;
+		if (rules[i].has_user && rules[i].uid != user)
 			continue;
 		if (rules[i].has_cgroup && !cgroup_matches(cgrp, i))
 			continue;

@@ -87,9 +87,10 @@ struct task_ctx {
 	u32 hint_changes; /* the count of changed hints at that time */
 	u64 claim; /* the task's part of declared_load (load.bpf.h) */
 	bool restricted; /* counted in nr_restricted (load.bpf.h) */
-	/* The name and cgroup that the rules were last matched against. */
+	/* The name, cgroup and user that the rules were last matched against. */
 	u64 comm[2];
 	u64 matched_cgroup;
+	u32 matched_user;
 	struct temponet_hint rule_hint;
 
 	/* Waiting and running. */

@@ -81,6 +81,10 @@ pub(super) fn to_bpf(rule: &Rule) -> temponet_rule {
         (out.cgroup, out.cgroup_mask) = words(Some(name));
         out.has_cgroup = 1;
     }
+    if let Some(owner) = &rule.user {
+        out.uid = owner.uid;
+        out.has_user = 1;
+    }
     match rule.treatment {
         Treatment::Background => out.background = 1,
         Treatment::Deadline(hint) => {
@@ -176,7 +180,6 @@ impl Rule {
     /// What of it the BPF half does not know.
     fn beyond_bpf(&self) -> Option<&'static str> {
         match self {
-            Rule { user: Some(_), .. } => Some("user"),
             Rule { max: Some(_), .. } => Some("max"),
             Rule {
                 cgroup: Some(Place::At(_)),

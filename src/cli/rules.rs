@@ -181,15 +181,10 @@ fn too_wide(rule: &Rule, here: &[&Thread]) -> Vec<String> {
     let mut reasons = Vec::new();
     match (&rule.user, &rule.cgroup) {
         (Some(_), _) | (None, Some(Place::At(_))) => {}
-        (None, Some(Place::Named(_))) => reasons.push(
-            "who may make cgroups can make one of this name; give the path from / or a user".into(),
-        ),
-        (None, None) => reasons.push(
-            "any user's thread can take this name; give a user, or a cgroup's path from /".into(),
-        ),
-    }
-    if rule.max.is_none() {
-        reasons.push("any number of threads can match; give a max".into());
+        (None, Some(Place::Named(_))) => {
+            reasons.push("who may make cgroups can make one of this name; give a user".into())
+        }
+        (None, None) => reasons.push("any user's thread can take this name; give a user".into()),
     }
     let users: BTreeSet<u32> = here
         .iter()
@@ -334,8 +329,7 @@ class = "background"
              of a wake-up, every 4ms (0.25 of a CPU each, criticality 1)\n  \
              matches 2 threads: data-loop.0[7], data-loop.0[9]\n  \
              no effect on 1 of them: real-time threads run before every sched_ext scheduler\n  \
-             too wide: any user's thread can take this name; give a user, or a cgroup's path from /\n  \
-             too wide: any number of threads can match; give a max\n\
+             too wide: any user's thread can take this name; give a user\n\
              line 8: threads in a cgroup called `build.slice` run in the background, without \
              deadlines\n  \
              matches 1 thread: cc1[8]\n\

@@ -339,7 +339,7 @@ fn a_rule_may_be_for_a_user_a_path_and_a_number_of_threads() {
 #[test]
 fn a_rule_that_the_scheduler_would_not_hold_to_is_not_loaded() {
     let file = Path::new("r.toml");
-    for line in ["user = 0", "max = 2", "cgroup = \"/a\""] {
+    for line in ["max = 2", "cgroup = \"/a\""] {
         let rules = read(&format!("[[rule]]\ncomm = \"x\"\n{line}\n{TIMES}")).unwrap();
         let said = check_enforced(file, &rules).unwrap_err().to_string();
         assert!(
@@ -347,7 +347,10 @@ fn a_rule_that_the_scheduler_would_not_hold_to_is_not_loaded() {
             "{said}"
         );
     }
-    let rules = read(&format!("[[rule]]\ncomm = \"x\"\ncgroup = \"a*\"\n{TIMES}")).unwrap();
+    let rules = read(&format!(
+        "[[rule]]\ncomm = \"x\"\ncgroup = \"a*\"\nuser = 0\n{TIMES}"
+    ))
+    .unwrap();
     assert_eq!(check_enforced(file, &rules), Ok(()));
 }
 

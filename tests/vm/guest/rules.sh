@@ -26,6 +26,11 @@ deadline = "20ms"
 period = "20ms"
 
 [[rule]]
+comm = "late*"
+user = 1001
+class = "background"
+
+[[rule]]
 cgroup = "quiet.slice"
 class = "background"
 TOML
@@ -41,4 +46,17 @@ bash -c 'echo $$ >/sys/fs/cgroup/quiet.slice/cgroup.procs; for ((i = 0; i < 100;
 sleep 2
 assert_ge "$(figure .classes.background.runs)" $((before + 50)) "runs in background of the task whose cgroup the rule names"
 rmdir /sys/fs/cgroup/quiet.slice
+
+# The same name, of the user that the rule is for, of another, and of one who is both in part.
+cp /bin/bash /tmp/late-1
+in_background() {
+    local before
+    before=$(figure .classes.background.runs)
+    "$@" /tmp/late-1 -c 'for ((i = 0; i < 100; i++)); do sleep 0.01; done'
+    sleep 2
+    echo $(($(figure .classes.background.runs) - before))
+}
+assert_ge "$(in_background setpriv --reuid=1001 --clear-groups)" 50 "runs in background of the user that the rule names"
+assert_le "$(in_background setpriv --reuid=1002 --clear-groups)" 40 "runs in background of another user"
+assert_le "$(in_background setpriv --ruid=1001 --euid=1002 --clear-groups)" 40 "runs in background of who is this user in part"
 stop_scheduler
