@@ -53,7 +53,7 @@ enabled_or_gone() { scx_is enabled || scheduler_is_gone; }
 start_scheduler() {
     "${SCHEDULER:-scx_temponet}" "$@" >"$SCHEDULER_LOG" 2>&1 &
     scheduler_pid=$!
-    if ! wait_for 180 enabled_or_gone || ! scx_is enabled; then
+    if ! wait_for "${LOAD_WITHIN_S:-180}" enabled_or_gone || ! scx_is enabled; then
         tail -n 40 "$SCHEDULER_LOG"
         fail "${SCHEDULER:-scx_temponet} $* did not load"
     fi

@@ -15,6 +15,9 @@ const ERRAND_NS: u64 = 240_000 * MS;
 pub enum Violation {
     Complaint(String),
     Unloaded(String),
+    /// Told to load again, and slow: until it is loaded all others run under the kernel's own
+    /// scheduler.
+    NotReloaded,
     /// Who waited, and for how long, where a member did.
     Waited(String, u64, Option<usize>),
     WrongCpu(usize, String),
@@ -24,10 +27,12 @@ pub enum Violation {
 }
 
 impl Violation {
-    /// A wait may be the host's fault; the script that knows how much it took decides.
+    /// A wait, or a slow load, may be the host's fault; the script that knows how much it took
+    /// decides.
     pub fn status(&self) -> u8 {
         match self {
             Violation::Waited(..) => 3,
+            Violation::NotReloaded => 4,
             _ => 1,
         }
     }
@@ -66,6 +71,9 @@ impl Watch {
 impl Director {
     pub fn check(&mut self) -> Result<(), Violation> {
         self.check_kernel()?;
+        if self.attached.is_overdue() {
+            return Err(Violation::NotReloaded);
+        }
         if let Some(complaint) = self.attached.complaint() {
             return Err(Violation::Unloaded(complaint));
         }

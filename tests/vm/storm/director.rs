@@ -4,7 +4,7 @@
 use crate::acts::{Pending, Undo};
 use crate::checks::{Violation, Watch};
 use crate::population::{Class, Task};
-use crate::probes::{Attached, KernelLog, Stats};
+use crate::probes::{Attached, KernelLog, Stats, RELOAD_NS};
 use crate::sets::Cpus;
 use crate::shared::Shared;
 use crate::story::Story;
@@ -191,12 +191,12 @@ impl Director {
     fn calm_down(&mut self) -> Result<(), Violation> {
         self.pending.clear();
         self.undo_all();
-        let until = sys::now() + PATIENCE_NS;
+        let until = sys::now() + RELOAD_NS;
         while !self.attached.is_settled() || !self.errands.is_empty() {
             self.look_after();
             self.check()?;
             if sys::now() > until {
-                return Err(Violation::Unloaded("not loaded again at the end".into()));
+                return Err(Violation::NotReloaded);
             }
             sys::sleep_until(sys::now() + BETWEEN_CHECKS_NS);
         }

@@ -14,7 +14,7 @@ const STATS_SOCKET: &str = "/var/run/scx/root/stats";
 /// A reload that begins at all begins within this, and one that lasts is loaded that long.
 const SETTLED_NS: u64 = 3000 * MS;
 /// Loading takes seconds in an emulator, and longer on a busy host.
-const RELOAD_NS: u64 = 180_000 * MS;
+pub const RELOAD_NS: u64 = 180_000 * MS;
 
 /// Whether our scheduler is in charge, and whether it need be.
 pub struct Attached {
@@ -104,9 +104,13 @@ impl Attached {
         std::mem::take(&mut self.replaced)
     }
 
+    pub fn is_overdue(&self) -> bool {
+        let since = |at| sys::now() - at;
+        self.disturbed_at.is_some_and(|at| since(at) > RELOAD_NS)
+    }
+
     pub fn complaint(&self) -> Option<String> {
         match self.disturbed_at {
-            Some(at) if sys::now() - at > RELOAD_NS => Some("was not loaded again".into()),
             Some(_) => None,
             None if is_ours() => None,
             None => Some(format!("state {}, ops {}", scx("state"), scx("root/ops"))),

@@ -59,6 +59,10 @@ impl Director {
                 format!("the scheduler is not in charge: {state}"),
                 Vec::new(),
             ),
+            Violation::NotReloaded => (
+                "the scheduler was told to load again, and is not loaded".into(),
+                Vec::new(),
+            ),
             Violation::Waited(who, ns, at) => (
                 format!("{who} waited for {} ms", ns / MS),
                 at.iter().copied().collect(),

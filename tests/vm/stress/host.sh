@@ -11,7 +11,7 @@ EMULATOR=122 DISTURBED=75
 # built where needed, without their symbols. They know nothing of its code, so only a change of
 # their own makes them old. When the script ends the folder goes, and so do its guests.
 pack_helpers() {
-    local helper built=$REPO/target/release/examples options=()
+    local helper built=$REPO/target/quick/examples options=()
     helpers=$(mktemp -d)
     trap 'jobs -p | xargs -r kill 2>/dev/null; wait; rm -rf "$helpers"' EXIT
     trap 'exit 130' INT
@@ -19,7 +19,7 @@ pack_helpers() {
     for helper; do
         if is_old "$built/$helper" "$(source_of "$helper")"; then options+=(--example "$helper"); fi
     done
-    if ((${#options[@]})); then (cd "$REPO" && cargo build --locked --release --quiet "${options[@]}"); fi
+    if ((${#options[@]})); then (cd "$REPO" && cargo build --locked --profile quick --quiet "${options[@]}"); fi
     for helper; do strip -o "$helpers/$helper" "$built/$helper"; done
 }
 
