@@ -47,6 +47,8 @@ other_id=$!
 sleep 2
 
 # While all this goes on.
+said=$("${evil_too[@]}" scx_temponet hint --runtime 20ms --period 40ms --pid $other_id 2>&1) && fail "a subordinate id has a share of its own"
+assert_match "$said" 'user 65534 has declared|too many connections|did not answer' "what the subordinate id was told"
 refused=0
 for ((i = 0; i < 10; i++)); do
     scx_temponet hint --runtime 1ms --period 50ms --pid $$ || fail "root could not declare, at the $i. time"
@@ -57,8 +59,6 @@ done
 assert_eq "$refused" 10 "declarations for another user's task that were refused"
 "${third[@]}" scx_temponet hint --runtime 1ms --period 50ms --pid $hog || fail "a third user could not declare"
 "${third[@]}" scx_temponet hint --clear --pid $hog
-said=$("${evil_too[@]}" scx_temponet hint --runtime 20ms --period 40ms --pid $other_id 2>&1) && fail "a subordinate id has a share of its own"
-assert_match "$said" 'user 65534 has declared|too many connections' "what the subordinate id was told"
 wait "${abusers[@]}" || true
 took=$(((${EPOCHREALTIME/[.,]/} - from) / 1000)) had=$(($(cpu_ms $hog) - had)) after=$(resident_kib)
 kill -TERM "${sentinels[@]}"

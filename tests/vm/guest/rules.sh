@@ -52,7 +52,8 @@ cp /bin/bash /tmp/late-1
 in_background() {
     local before
     before=$(figure .classes.background.runs)
-    "$@" /tmp/late-1 -c 'for ((i = 0; i < 100; i++)); do sleep 0.01; done'
+    # With -p bash keeps the ids that it is given.
+    "$@" /tmp/late-1 -p -c 'for ((i = 0; i < 100; i++)); do sleep 0.01; done'
     sleep 2
     echo $(($(figure .classes.background.runs) - before))
 }
