@@ -193,12 +193,6 @@ if ((${#tests[@]} == 0)); then
         [[ $test == lib* || " ${without[*]} " == *" $test "* ]] || tests+=("$test")
     done
 fi
-# Programs that a test wants beside the scheduler (`#: helper NAME`); `cargo test` built them too.
-mapfile -t helpers < <(for test in "${tests[@]}"; do sed -n 's/^#: helper //p' "$REPO/tests/vm/guest/$test.sh" 2>/dev/null; done | sort -u)
-if ((${#helpers[@]})); then
-    (cd "$REPO" && cargo build --locked --profile quick --quiet "${helpers[@]/#/--example=}")
-    for helper in "${helpers[@]}"; do files+=(--add "$REPO/target/quick/examples/$helper:/usr/bin/$helper"); done
-fi
 for kernel in "${kernels[@]}"; do
     printf '== kernel %s\n' "$kernel"
     if ! "$REPO/scripts/kernel.sh" "$kernel" >/dev/null; then
