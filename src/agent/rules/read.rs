@@ -327,6 +327,10 @@ fn check_length(value: &Value<'_>, name: &Pattern) -> Result<(), Mistake> {
 fn owner(value: &Value<'_>) -> Result<Owner, Mistake> {
     if let DeValue::Integer(_) = value.get_ref() {
         let uid = integer("user", value)?;
+        // The kernel has no such user, and the BPF half takes it for nobody.
+        if uid == u32::MAX {
+            return mistake(value.span(), format!("{uid} is no user id"));
+        }
         return Ok(Owner {
             uid,
             written: uid.to_string(),

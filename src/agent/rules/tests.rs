@@ -327,6 +327,7 @@ fn a_rule_may_be_for_a_user_a_path_and_a_number_of_threads() {
     for (lines, said) in [
         ("user = \"no such user\"\n", "there is no user"),
         ("user = -1\n", "out of range"),
+        ("user = 4294967295\n", "is no user id"),
         ("comm = \"x\"\nmax = 0\n", "max is 0"),
     ] {
         let message = read_one(lines).unwrap_err();
