@@ -83,7 +83,7 @@ printf 'SCX_TEMPONET_OPTIONS="--rules /etc/scx_temponet.toml --model %s"\n' $MOD
 fresh
 start
 capabilities=$(awk '$1 ~ /^Cap(Eff|Prm|Bnd)/ { print $2 }' "/proc/$main/status" | sort -u)
-assert_eq "$capabilities" 000000c000080000 "capabilities (BPF, PERFMON, SYS_PTRACE)"
+assert_eq "$capabilities" 000000c000000000 "capabilities (BPF, PERFMON)"
 assert_eq "$(awk '$1 == "Seccomp:" { print $2 }' "/proc/$main/status")" 2 "seccomp mode"
 assert_ge "$(awk '$1 == "VmLck:" { print $2 }' "/proc/$main/status")" 1000 "KiB that are locked"
 group=/sys/fs/cgroup$(property scx_temponet ControlGroup)
