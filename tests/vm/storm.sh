@@ -115,8 +115,8 @@ run_story() {
     # In one piece: several stories may end at once.
     cat "$folder/result" >>"$out/results.tsv"
     {
-        printf '%-5s seed %-12s %-10s %4s s  %s; longest wait %s ms, %s events\n' "$verdict" "$seed" "$kernel" $((SECONDS - started)) \
-            "$(of "$seed" plan --part machine)" "$(value_of "$folder" storm_longest_wait_ms)" "$(value_of "$folder" events_done)"
+        printf '%-5s seed %-12s %-10s %4s s  %s; longest wait %s ms, no progress for %s ms, %s events\n' "$verdict" "$seed" "$kernel" $((SECONDS - started)) \
+            "$(of "$seed" plan --part machine)" "$(value_of "$folder" storm_longest_wait_ms)" "$(value_of "$folder" storm_longest_gap_ms)" "$(value_of "$folder" events_done)"
         if ((status)); then tell_failure "$status" "$folder" "--seed $seed --seconds $seconds --kernel $kernel ${filters[*]}"; fi
     } >"$folder/verdict"
     cat "$folder/verdict"

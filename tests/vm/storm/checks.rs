@@ -9,6 +9,9 @@ use std::sync::atomic::Ordering::SeqCst;
 const SLACK_NS: u64 = 500 * MS;
 /// Who sleeps for longer than this, in a population in which nobody does, is lost.
 const LOST_NS: u64 = 30_000 * MS;
+/// A turn may be lost to the host, but not one after another: within so many bounds a task that
+/// wants to work gets on.
+const BOUNDS_WITHOUT_PROGRESS: u64 = 3;
 /// A declaration waits for the daemon, which may be stopped or gone, and for a CPU.
 const ERRAND_NS: u64 = 240_000 * MS;
 
@@ -115,8 +118,14 @@ impl Director {
         let member = &self.members[at];
         let task = member.task;
         let slot = self.shared.slot(task);
+        let wait = slot.longest_wait_ns.load(SeqCst);
         let gap = slot.longest_gap_ns.load(SeqCst);
-        self.note_wait(gap, || format!("task {task}, by its own clock"), Some(at))?;
+        self.longest_gap_ns = self.longest_gap_ns.max(gap);
+        self.note_wait(wait, || format!("task {task}, by its own clock"), Some(at))?;
+        if gap > BOUNDS_WITHOUT_PROGRESS * self.bound_ns {
+            let who = format!("task {task}, which had turns and made no progress,");
+            return Err(Violation::Waited(who, gap, Some(at)));
+        }
         let slot = self.shared.slot(task);
         if let cpu @ 1.. = slot.wrong_cpu.load(SeqCst) {
             let allowed = crate::sets::Cpus(slot.wrong_mask.load(SeqCst));

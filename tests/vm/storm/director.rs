@@ -63,6 +63,8 @@ pub struct Director {
     pub done: Vec<usize>,
     pub refused: usize,
     pub longest_wait_ns: u64,
+    /// Without progress.
+    pub longest_gap_ns: u64,
 }
 
 pub fn direct(story: Story, folder: PathBuf, bound_ms: u64) -> Result<ExitCode> {
@@ -87,6 +89,7 @@ pub fn direct(story: Story, folder: PathBuf, bound_ms: u64) -> Result<ExitCode> 
         done: Vec::new(),
         refused: 0,
         longest_wait_ns: 0,
+        longest_gap_ns: 0,
         folder,
         story,
     };
@@ -280,12 +283,13 @@ impl Director {
             })
             .sum();
         let text = format!(
-            "machine={}\npopulation={}\nevents_done={}\nevents_refused={}\nstorm_longest_wait_ms={}\nplaces_checked={checks}\nloads={}\n",
+            "machine={}\npopulation={}\nevents_done={}\nevents_refused={}\nstorm_longest_wait_ms={}\nstorm_longest_gap_ms={}\nplaces_checked={checks}\nloads={}\n",
             self.story.machine,
             self.story.people.summary(|task| self.story.has_task(task)),
             self.done.len(),
             self.refused,
             self.longest_wait_ns / MS,
+            self.longest_gap_ns / MS,
             self.attached.loads(),
         );
         Ok(std::fs::write(self.folder.join("figures"), text)?)

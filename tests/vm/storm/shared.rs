@@ -21,6 +21,8 @@ pub struct Slot {
     /// One of the commands below, with its number in the upper bits; 0 for none.
     command: AtomicU64,
     pub progress: AtomicU64,
+    pub longest_wait_ns: AtomicU64,
+    /// The longest time without progress. It may hold several waits, with lost turns between.
     pub longest_gap_ns: AtomicU64,
     pub worst_response_ns: AtomicU64,
     /// CPU + 1 where it ran without being allowed to, and what was allowed.

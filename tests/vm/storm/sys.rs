@@ -58,6 +58,16 @@ pub fn yield_cpu() {
     unsafe { libc::sched_yield() };
 }
 
+/// How often the thread that calls had to leave the CPU although it wanted to go on.
+pub fn times_taken_off() -> u64 {
+    // SAFETY: the kernel fills the structure.
+    unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
+        usage.ru_nivcsw as u64
+    }
+}
+
 /// The name that rules go by.
 pub fn set_name(name: &std::ffi::CStr) {
     // SAFETY: the name ends with a zero, and lives across the call.

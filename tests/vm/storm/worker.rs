@@ -66,9 +66,14 @@ impl Worker {
         self.shared.moment(self.slot)
     }
 
-    /// A gap that began at the moment `before`.
-    fn note(&self, gap: u64, before: Moment) {
+    /// A gap that began at the moment `before`, and in which it was taken off the CPU so many
+    /// times. Each but the first time it had a turn that was over before it got on: an emulator,
+    /// or a host with other work, may leave it nothing of a turn of 3 ms. So the gap is as many
+    /// waits, the longest of which is at least the average.
+    fn note(&self, gap: u64, taken_off: u64, before: Moment) {
         if before.is_judged() && self.moment() == before {
+            let wait = gap / taken_off.max(1);
+            self.slot.longest_wait_ns.fetch_max(wait, Relaxed);
             self.slot.longest_gap_ns.fetch_max(gap, Relaxed);
         }
     }
@@ -76,18 +81,22 @@ impl Worker {
     /// Works for so long, by a clock that stands still while it does not run.
     fn burn(&self, work: u64) {
         let (mut worked, mut looked) = (0, 0);
+        let mut taken_off = sys::times_taken_off();
         let mut before = self.moment();
         let mut last = sys::now();
         while worked < work {
             let now = sys::now();
             let gap = now - last;
             if gap > LOOK_NS {
-                self.note(gap, before);
+                let so_far = sys::times_taken_off();
+                self.note(gap, so_far - taken_off, before);
+                taken_off = so_far;
             }
             // Where it was taken off the CPU the clock goes on by a little only.
             worked += gap.min(LOOK_NS);
             if worked >= looked {
                 looked = worked + LOOK_NS;
+                taken_off = sys::times_taken_off();
                 self.look_where_it_is();
                 if self.shared.stop.load(Relaxed) != 0 {
                     return;
@@ -120,8 +129,11 @@ impl Worker {
         let before = self.moment();
         // It may be late for reasons of its own, such as having yielded a thousand times.
         let from = at.max(sys::now());
+        let taken_off = sys::times_taken_off();
         sys::sleep_until(at);
-        self.note(sys::now().saturating_sub(from), before);
+        let gap = sys::now().saturating_sub(from);
+        // And once when it began to sleep.
+        self.note(gap, 1 + sys::times_taken_off() - taken_off, before);
         self.look_where_it_is();
     }
 
