@@ -48,7 +48,7 @@ changed=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
 cat >"$work/changelog" <<CHANGELOG
 scx-temponet ($version-$revision) unstable; urgency=medium
 
-  * /usr/share/doc/scx-temponet/CHANGELOG.md says what is new.
+  * /usr/share/doc/scx-temponet/NEWS.md says what is new.
 
  -- $maintainer  $(date -R -u -d "@$changed")
 CHANGELOG

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The Debian package's life in a guest with Debian's systemd, on a disk of its own: install,
-# enable, reboot, status, a hint by an ordinary user, upgrade, crash loop, a read-only root,
-# purge. Needs root.
+# enable, reboot, status, a hint by an ordinary user, upgrade, a boot with a read-only root,
+# crash loop, purge. Needs root.
 #
 #   tests/package.sh [OPTION]...
 #
@@ -16,7 +16,7 @@
 set -euo pipefail
 . "$(dirname "$0")/../scripts/lib.sh"
 
-MOST_BOOTS=5
+MOST_BOOTS=7
 kernel=6.18.15 suite=bookworm limit=900 fresh='' build=()
 while (($#)); do
     case $1 in

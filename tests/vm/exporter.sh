@@ -35,15 +35,21 @@ exporter=$library/scripts/scxstats_to_openmetrics.py
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-python=$(readlink -f "$(command -v python3)")
+# Debian's own, which the client library was installed for.
+python=$(readlink -f /usr/bin/python3)
 libraries=()
 while read -r library; do libraries+=(--add "$library:$library"); done < <(
     { ldd "$python"; find /usr/lib/python3*/lib-dynload -name '*.so' -exec ldd {} + 2>/dev/null; } | grep -o '/[^ ]*\.so[^ ]*' | grep -v ':$' | sort -u
 )
 version=$(basename "$python")
+# The client library, and what it is made with.
+modules=()
+for module in prometheus_client decorator.py; do
+    modules+=(--add "/usr/lib/python3/dist-packages/$module:/usr/lib/python3/dist-packages/$module")
+done
 "$REPO/scripts/vm" --kernel "$kernel" --program "$program" --no-fma --mem 2G --timeout 900 --out "$work/out" \
     --add "$exporter:/vm/exporter.py" --add "$python:/usr/bin/python3" --add "/usr/lib/$version:/usr/lib/$version" \
-    --add /usr/lib/python3/dist-packages/prometheus_client:/usr/lib/python3/dist-packages/prometheus_client \
+    "${modules[@]}" \
     "${libraries[@]}" --add "$REPO/tests/vm/exporter/in_guest.sh:/vm/exporter" -- bash /vm/exporter
 "$promtool" check metrics <"$work/out/figures.prom"
 grep -q '^scx_temponet_class_met{class="declared"}' "$work/out/exported.txt" || die "the exporter has no deadlines"

@@ -158,7 +158,7 @@ int main(void)
 	say("ProtectSystem/etc", create("/etc/probe", 0));
 	say("ProtectSystem/var", create("/var/probe", 0));
 	say("ProtectHome", access("/root/at-home", R_OK));
-	say("PrivateTmp", access("/tmp/of-others", R_OK));
+	say("TemporaryFileSystem", access("/tmp/of-others", R_OK));
 	say("PrivateDevices", access("/dev/ttyS0", F_OK));
 	say("ProtectClock", set_clock());
 	say("ProtectHostname", set_hostname());
