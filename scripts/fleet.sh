@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Three guests as a fleet: each writes its figures for node_exporter's textfile collector, a
 # Prometheus scrapes them, and the alert for missed deadlines fires for the one guest that has
-# more work than fits (docs/guide/watch.md).
+# more work than fits (docs/guide/watch.md). Then Prometheus is asked all that the dashboard asks.
 #
 #   scripts/fleet.sh [OPTION]...
 #
@@ -90,19 +90,21 @@ YAML
     --web.listen-address="$PROMETHEUS" >"$work/prometheus.log" 2>&1 &
 helpers+=($!)
 
-# ask QUERY: the instances and values that Prometheus answers with.
+# ask QUERY: the instances and values that Prometheus answers with; nothing before it is up.
 ask() {
-    curl -fsS --get "http://$PROMETHEUS/api/v1/query" --data-urlencode "query=$1" 2>/dev/null | python3 -c '
+    local answer
+    answer=$(curl -fsS --get "http://$PROMETHEUS/api/v1/query" --data-urlencode "query=$1" 2>/dev/null) || return 0
+    python3 -c '
 import json, sys
 for row in json.load(sys.stdin)["data"]["result"]:
-    print(row["metric"].get("instance", "-"), row["value"][1])' | sort
+    print(row["metric"].get("instance", "-"), row["value"][1])' <<<"$answer" | sort
 }
 
 firing() { ask 'ALERTS{alertname="ScxTemponetDeadlinesMissed",alertstate="firing"}' | cut -d' ' -f1; }
 
 told=''
 until ((SECONDS > limit)) || grep -qx overloaded <<<"$(firing || true)"; do
-    if [[ -z $told ]] && (($(ask 'scx_temponet_load_time_seconds' 2>/dev/null | wc -l) == ${#GUESTS[@]})); then
+    if [[ -z $told ]] && (($(ask 'scx_temponet_load_time_seconds' | wc -l) == ${#GUESTS[@]})); then
         told=1
         say "after $SECONDS s Prometheus has the figures of all three guests"
     fi
@@ -114,7 +116,19 @@ ask 'scx_temponet_deadlines_missed_total{class="declared"}' | while read -r name
     met=$(ask "scx_temponet_deadlines_met_total{class=\"declared\",instance=\"$name\"}" | cut -d' ' -f2)
     printf '  %-12s %s of %s\n' "$name" "$missed" "$((missed + met))"
 done
+# The questions of the dashboard, with what Grafana would put in.
+unanswered=0 questions=0
+while IFS= read -r question; do
+    questions=$((questions + 1))
+    [[ -n $(ask "$question") ]] || { unanswered=$((unanswered + 1)); say "no answer to $question"; }
+done < <(python3 -c '
+import json, sys
+for panel in json.load(open(sys.argv[1]))["panels"]:
+    for target in panel.get("targets", []):
+        question = target["expr"].replace("$instance", ".*")
+        print(question.replace("$__rate_interval", "1m").replace("$__range", "5m"))' "$REPO/packaging/grafana/scx_temponet.json")
+say "Prometheus answers $((questions - unanswered)) of $questions questions of the dashboard"
 fired=$(firing)
 say "the alert fires for: ${fired:-nobody}"
 [[ -z $keep ]] || { say "http://$PROMETHEUS until Ctrl-C"; sleep infinity; }
-[[ $fired == overloaded ]]
+[[ $fired == overloaded ]] && ((unanswered == 0))

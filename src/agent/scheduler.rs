@@ -139,6 +139,8 @@ impl Drop for Declarations<'_> {
     fn drop(&mut self) {
         self.hints.detach();
         let _ = fs::remove_file(&self.pinned);
+        // Its folder too, where nothing else is in it.
+        let _ = self.pinned.parent().map(fs::remove_dir);
     }
 }
 

@@ -2,20 +2,22 @@
 # The exporter that comes with scx_stats, unchanged, against a loaded scheduler in a guest for a
 # minute; and what --metrics writes there, by promtool.
 #
-#   tests/vm/exporter.sh [--kernel V] [--program P]
+#   tests/vm/exporter.sh [--kernel V] [--program P] [--mode M]
 #
 #   --kernel V     as scripts/vm takes it (default: 6.18.15)
 #   --program P    the scx_temponet to test (default: the release build)
+#   --mode M       as scripts/vm takes it: fast or icount (default: fast)
 set -euo pipefail
 . "$(dirname "$0")/../../scripts/lib.sh"
 
-kernel=6.18.15 program=$REPO/target/release/scx_temponet
+kernel=6.18.15 mode=fast program=$REPO/target/release/scx_temponet
 while (($#)); do
     case $1 in
         -h | --help) print_manual; exit 0 ;;
-        --kernel | --program) (($# > 1)) || usage_error "$1 wants a value" ;;&
+        --kernel | --program | --mode) (($# > 1)) || usage_error "$1 wants a value" ;;&
         --kernel) kernel=$2; shift 2 ;;
         --program) program=$2; shift 2 ;;
+        --mode) mode=$2; shift 2 ;;
         *) usage_error "unknown option: $1" ;;
     esac
 done
@@ -47,7 +49,7 @@ modules=()
 for module in prometheus_client decorator.py; do
     modules+=(--add "/usr/lib/python3/dist-packages/$module:/usr/lib/python3/dist-packages/$module")
 done
-"$REPO/scripts/vm" --kernel "$kernel" --program "$program" --no-fma --mem 2G --timeout 900 --out "$work/out" \
+"$REPO/scripts/vm" --kernel "$kernel" --program "$program" --mode "$mode" --no-fma --mem 2G --timeout 1800 --out "$work/out" \
     --add "$exporter:/vm/exporter.py" --add "$python:/usr/bin/python3" --add "/usr/lib/$version:/usr/lib/$version" \
     "${modules[@]}" \
     "${libraries[@]}" --add "$REPO/tests/vm/exporter/in_guest.sh:/vm/exporter" -- bash /vm/exporter

@@ -136,7 +136,7 @@ quits() {
     assert_eq "$(property scx_temponet Result)" success "result of a stop"
     assert_eq "$(property scx_temponet ExecMainStatus)" 0 "status of a stop"
     local left
-    for left in /run/scx_temponet /run/scx /sys/fs/bpf/scx_temponet/task_hints; do [[ ! -e $left ]] || fail "$left was left behind"; done
+    for left in /run/scx_temponet /run/scx /sys/fs/bpf/scx_temponet; do [[ ! -e $left ]] || fail "$left was left behind"; done
 }
 quits
 if journal | grep -v 'keeping the model in use' | grep -iE 'panicked|not permitted|denied|cannot'; then fail "something was refused to it"; fi
