@@ -47,8 +47,10 @@ bare=$CACHE/package/$suite
 if [[ ! -e $bare.made ]]; then
     rm -rf --one-file-system "$bare"
     mkdir -p "$bare"
+    elf=libelf1t64
+    [[ $suite != bookworm ]] || elf=libelf1
     unshare --mount debootstrap --variant=minbase \
-        --include=systemd,systemd-sysv,init-system-helpers,libelf1,zlib1g,kmod,procps,util-linux \
+        --include=systemd,systemd-sysv,init-system-helpers,"$elf",zlib1g,kmod,procps,util-linux \
         "$suite" "$bare" "$(debian_mirror)"
     touch "$bare.made"
 fi
