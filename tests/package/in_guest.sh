@@ -8,12 +8,14 @@ FOLDER=/root/package
 as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 
 say() { printf 'package-test: %s\n' "$*"; }
-end() { say "$*"; sync; systemctl --no-block poweroff; exit 0; }
+# Without a bus, which `systemctl reboot` asks first in newer releases.
+go_down() { sync; systemctl --no-block --job-mode=replace-irreversibly start "$1.target"; exit 0; }
+end() { say "$*"; go_down poweroff; }
 fail() {
     { journalctl -q -n 40 -o cat --no-pager; systemctl status --no-pager -l scx_temponet; } | sed 's/^/package-test:   /'
     end "failed: $*"
 }
-next_stage() { echo "$1" >$FOLDER/stage; sync; systemctl --no-block reboot; exit 0; }
+next_stage() { echo "$1" >$FOLDER/stage; go_down reboot; }
 property() { systemctl show --value -p "$1" "${2:-scx_temponet}"; }
 loaded() { [[ $(cat $SCX/state) == enabled && $(cat $SCX/root/ops) == temponet* ]]; }
 unloaded() { [[ $(cat $SCX/state) == disabled ]]; }

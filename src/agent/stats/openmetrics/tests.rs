@@ -4,7 +4,8 @@ use std::time::{Duration, Instant, SystemTime};
 use super::super::{counters, ClassMetrics, Metrics, OffenderMetrics, Snapshot};
 use super::Dialect;
 use crate::agent::agent_stats::{AgentTotals, CpuMetrics};
-use crate::agent::bpf::types::temponet_cpu_stats;
+use crate::agent::bpf::types::{temponet_class_stats, temponet_cpu_stats};
+use crate::intf;
 
 /// A scheduler that has counted 3 of everything on each of two CPUs, with an agent.
 fn snapshot() -> Snapshot {
@@ -210,6 +211,45 @@ fn met_and_missed_are_those_of_the_stats_to_the_job() {
                 assert_eq!(samples[&series] as u64, jobs, "{series}");
             }
         }
+    }
+}
+
+/// Words of the counters that have no meaning: jobs of tiers whose tasks have none, and the room
+/// behind the reasons for ended slices.
+fn meaningless() -> temponet_cpu_stats {
+    let mut words = temponet_cpu_stats::default();
+    for &(_, tier) in &super::CLASSES[super::WITH_JOBS..] {
+        words.class[tier] = temponet_class_stats {
+            runs: 0,
+            run_ns: 0,
+            wait_ns: 0,
+            wait_max_ns: 0,
+            released: 1,
+            met: 1,
+            missed: 1,
+            response_ns: 1,
+            response_max_ns: 1,
+            lateness_ns: 1,
+            lateness_max_ns: 1,
+        };
+    }
+    words.resched = [1; intf::temponet_resched_TN_NR_RESCHEDS as usize];
+    for &(_, reason) in super::RESCHEDS {
+        words.resched[reason] = 0;
+    }
+    words
+}
+
+#[test]
+fn no_counter_of_the_kernels_half_is_forgotten() {
+    let before = snapshot();
+    let mut meaningless = meaningless();
+    let meaningless = counters::words(&mut meaningless);
+    for (word, &without_meaning) in meaningless.iter().enumerate() {
+        let mut after = before.clone();
+        counters::words(&mut after.totals)[word] += 5;
+        let shown = page(&after, Dialect::Prometheus) != page(&before, Dialect::Prometheus);
+        assert_eq!(shown, without_meaning == 0, "word {word} of the counters");
     }
 }
 
