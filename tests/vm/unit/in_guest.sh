@@ -127,10 +127,14 @@ verdict "a user's declaration, decisions by ONNX Runtime, another model: $(journ
 
 # quits: as asked, leaving nothing.
 quits() {
-    local began ended
+    local began ended stopping
     began=${EPOCHREALTIME/[.,]/}
-    systemctl stop scx_temponet
-    scx_is disabled || failed "sched_ext is $(scx_state) after systemctl stop"
+    systemctl stop scx_temponet &
+    stopping=$!
+    wait_for 60 scx_is disabled || failed "sched_ext is $(scx_state) after systemctl stop"
+    ended=${EPOCHREALTIME/[.,]/}
+    given_back_ms=$(((ended - began) / 1000))
+    wait $stopping || failed "systemctl stop ended with status $?"
     ended=${EPOCHREALTIME/[.,]/}
     stopped_ms=$(((ended - began) / 1000))
     assert_eq "$(property scx_temponet Result)" success "result of a stop"
@@ -140,7 +144,7 @@ quits() {
 }
 quits
 if journal | grep -v 'keeping the model in use' | grep -iE 'panicked|not permitted|denied|cannot'; then fail "something was refused to it"; fi
-verdict "stops in $stopped_ms ms: the kernel's scheduler is back"
+verdict "the kernel's scheduler is back $given_back_ms ms after systemctl stop, which ends after $stopped_ms ms"
 status=0
 scx_temponet status >/tmp/status || status=$?
 assert_eq "$status" 3 "what status ends with when nothing is loaded"
