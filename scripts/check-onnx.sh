@@ -10,22 +10,11 @@ case ${1:-} in
 esac
 (($# < 2)) || usage_error "takes at most one model"
 
-VENV=$CACHE/onnx-venv
-
-make_venv() {
-    "$VENV/bin/python" -c 'import onnx, onnxruntime' 2>/dev/null && return
-    say "installing the ONNX checker and ONNX Runtime for Python"
-    python3 -m venv "$VENV"
-    "$VENV/bin/python" -m pip install -q --disable-pip-version-check --only-binary=:all: --require-hashes \
-        -r "$REPO/scripts/pinned/onnx-checker.txt" >&2
-}
-
-need_packages python3 python3-venv ca-certificates
-with_lock onnx-venv make_venv
+python=$(pinned_python onnx-checker "onnx, onnxruntime")
 model=()
 (($# == 0)) || model=("$(realpath -- "$1")")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$REPO"
 cargo run --locked --profile quick -q --example onnx_sample -- "$work" "${model[@]}"
-"$VENV/bin/python" scripts/check-onnx.py "$work"
+"$python" scripts/check-onnx.py "$work"

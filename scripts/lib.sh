@@ -203,3 +203,19 @@ private_apt_init() {
         touch "$state/stamp"
     fi
 }
+
+# pinned_python NAME IMPORTS: a Python that has what scripts/pinned/NAME.txt names, in the cache.
+# Prints its path.
+pinned_python() {
+    local venv=$CACHE/$1-venv
+    need_packages python3 python3-venv ca-certificates
+    with_lock "$1-venv" make_venv "$venv" "$@" >&2 || return
+    printf '%s\n' "$venv/bin/python"
+}
+make_venv() {
+    "$1/bin/python" -c "import $3" 2>/dev/null && return
+    say "installing for Python: $3"
+    python3 -m venv "$1"
+    "$1/bin/python" -m pip install -q --disable-pip-version-check --only-binary=:all: --require-hashes \
+        -r "$REPO/scripts/pinned/$2.txt" >&2
+}

@@ -3,6 +3,7 @@
 . /tests/lib.sh
 
 # --- the options for each mode
+modes=0
 while read -r mode options; do
     # shellcheck disable=SC2086
     scx_temponet $options >/tmp/scheduler.txt 2>&1 &
@@ -10,8 +11,10 @@ while read -r mode options; do
     wait_for 120 scx_is enabled || { cat /tmp/scheduler.txt; fail "$mode: not loaded with '$options'"; }
     kill -INT $scheduler
     wait $scheduler || fail "$mode: ended with status $?"
+    modes=$((modes + 1))
     printf '%-10s loaded: scx_temponet %s\n' "$mode" "$options"
 done < <(sed -n 's/^\([a-z]*\)_mode = \[\(.*\)\]$/\1 \2/p' /vm/scx_loader.toml | tr -d '",')
+assert_eq $modes 5 "modes that were tried"
 
 # --- scx_loader, on a bus of its own that lets root do everything
 cat >/tmp/bus.conf <<'XML'
