@@ -2,14 +2,15 @@
 # Runs the tests of tests/vm/guest in a guest, one boot per kernel, and another for those
 # that say `#: mode icount`: their figures would depend on the host.
 #
-#   tests/vm/run.sh [--kernel V]... [--topology T] [--nodes N] [--program P] [--ort] [--without T]...
-#                   [--failed FILE] [TEST]...
+#   tests/vm/run.sh [--kernel V]... [--topology T] [--nodes N] [--program P] [--ort] [--mode M]
+#                   [--without T]... [--failed FILE] [TEST]...
 #
 #   --kernel V     only this one (default: every kernel we promise)
 #   --topology T   as scripts/vm takes it, e.g. sockets=2,cores=2,threads=2
 #   --nodes N      NUMA nodes, as scripts/vm takes it (default: 1)
 #   --program P    the scx_temponet to test (default: the release build)
 #   --ort          with ONNX Runtime in the guest; the built-in backend is tested without
+#   --mode M       only those of this mode: icount, or fast (which is all others)
 #   --without T    all but this one; may be given again
 #   --failed FILE  adds the tests that failed to this file, a line each
 #   TEST           only these, e.g. load
@@ -18,16 +19,21 @@
 set -euo pipefail
 . "$(dirname "$0")/../../scripts/lib.sh"
 
-kernels=() without=() red=/dev/null topology=2 nodes=1 program=$REPO/target/release/scx_temponet
+kernels=() modes=(fast icount) without=() red=/dev/null topology=2 nodes=1 program=$REPO/target/release/scx_temponet
 files=(--add "$REPO/tests/vm/in_guest.sh:/vm/in_guest" --add "$REPO/models/temponet.onnx:/vm/model.onnx")
 while (($#)); do
     case $1 in
         -h | --help) print_manual; exit 0 ;;
-        --kernel | --topology | --nodes | --program | --without | --failed) (($# > 1)) || usage_error "$1 wants a value" ;;&
+        --kernel | --topology | --nodes | --program | --mode | --without | --failed) (($# > 1)) || usage_error "$1 wants a value" ;;&
         --kernel) kernels+=("$2"); shift 2 ;;
         --topology) topology=$2; shift 2 ;;
         --nodes) nodes=$2; shift 2 ;;
         --program) program=$2; shift 2 ;;
+        --mode)
+            [[ $2 == fast || $2 == icount ]] || usage_error "--mode: neither fast nor icount: $2"
+            modes=("$2")
+            shift 2
+            ;;
         --without) without+=("$2"); shift 2 ;;
         --failed) red=$2; shift 2 ;;
         --ort) mapfile -t -O "${#files[@]}" files < <(onnxruntime_in_guest); shift ;;
@@ -199,7 +205,7 @@ for kernel in "${kernels[@]}"; do
         has_failed "$kernel" "all tests (no such kernel here)"
         continue
     fi
-    for mode in fast icount; do
+    for mode in "${modes[@]}"; do
         chosen=() barren=0
         for test in "${tests[@]}"; do
             if [[ $(mode_of "$test") == "$mode" ]]; then chosen+=("$test"); fi

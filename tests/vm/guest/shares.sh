@@ -1,17 +1,17 @@
 #!/bin/bash
 # Hogs share by weight: nice levels and cgroup weights mean what people think.
-#: again icount
+#: mode icount
 . "$(dirname "$0")/lib.sh"
 
 start_scheduler
 spin='while :; do :; done'
 cpu_time() { awk '{ print $14 + $15 }' "/proc/$1/stat"; }
-# shares PID PID: CPU time of the first over that of the second, in 8 s.
+# shares PID PID: CPU time of the first over that of the second, in 4 s.
 ratio() {
     local a b
     sleep 1
     a=$(cpu_time "$1") b=$(cpu_time "$2")
-    sleep 8
+    sleep 4
     awk -v a=$(($(cpu_time "$1") - a)) -v b=$(($(cpu_time "$2") - b)) 'BEGIN { print a / (b ? b : 1) }'
 }
 
