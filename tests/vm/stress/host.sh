@@ -24,7 +24,7 @@ pack_helpers() {
 }
 
 # A file or a folder.
-source_of() { if [[ -d $REPO/tests/vm/$1 ]]; then echo "$REPO/tests/vm/$1"; else echo "$REPO/tests/vm/helpers/$1.rs"; fi; }
+source_of() { if [[ -d $REPO/tests/vm/$1 ]]; then echo "$REPO/tests/vm/$1"; else echo "$REPO/tests/vm/helpers"; fi; }
 is_old() { [[ ! -e $1 || -n $(find "$2" -type f -newer "$1") ]]; }
 
 # boot FOLDER ARGUMENT...: a guest with the helpers and the tests, which leaves its files there;
