@@ -213,7 +213,7 @@ fn forks(scene: Scene) {
 /// Who waits for vfork() looks stuck in the kernel. Its siblings compute.
 fn stuck(index: usize, scene: Scene) {
     const JOB: u64 = 4 * MS;
-    if index % 4 != 0 {
+    if !index.is_multiple_of(4) {
         burn_for_ever();
     }
     declare(scene, JOB, PERIOD);

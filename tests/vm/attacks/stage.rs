@@ -8,7 +8,7 @@ use crate::record::{Asked, Record};
 use crate::sys::{self, Class};
 use crate::{calls, flood};
 use anyhow::{bail, ensure, Context, Result};
-use std::collections::BTreeMap;
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
@@ -140,12 +140,12 @@ fn start_all(attack: Attack, scene: Scene) -> Result<(Evil, Vec<i32>)> {
     let mut evil = Evil::new();
     let mut pids = Vec::new();
     for band in attack.bands(scene.cpus) {
-        if !evil.contains_key(&band.uid) {
+        if let Entry::Vacant(place) = evil.entry(band.uid) {
             let mut camp = Camp::pitch(band.uid)?;
             if band.place == Place::NamedCgroup {
                 camp.name_inner("studio.slice")?;
             }
-            evil.insert(band.uid, camp);
+            place.insert(camp);
         }
         for _ in 0..band.processes {
             pids.push(start(&evil[&band.uid], band, scene)?);
