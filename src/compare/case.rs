@@ -350,6 +350,9 @@ impl Reader<'_> {
                     let reason = format!("there is no workload {name:?}; `sim --list` names them");
                     self.wrong(generator.name.span().start, reason)
                 })?;
+                if let Some(reason) = wrong_with_generator(generator, horizon) {
+                    return Err(self.wrong(said.span().start, reason));
+                }
                 let params = Params {
                     cores: generator.cores,
                     tasks: generator.tasks,
@@ -367,6 +370,7 @@ impl Reader<'_> {
                     .cores
                     .as_ref()
                     .map_or(set.cores, |cores| *cores.get_ref());
+                set.check().map_err(|e| self.wrong(file.span().start, e))?;
                 Ok(self.fixed(raw, Work::Set(set.clone()), set))
             }
             (None, None, None, Some(file)) => self.rt_app(raw, file, horizon),
@@ -387,6 +391,7 @@ impl Reader<'_> {
         let converted = convert(&workload, &wishes)
             .map_err(|e| self.wrong(at, format!("{}: {e}", path.display())))?;
         let set = converted.set;
+        set.check().map_err(|e| self.wrong(at, e))?;
         let work = Work::RtApp {
             text,
             horizon_ns: set.horizon_ns,
@@ -437,72 +442,24 @@ fn wrong_with(options: &tournament::Options) -> Option<&'static str> {
     .then_some("horizon must be between 1s and 10min")
 }
 
+/// The bounds of `sim`, which draws from the same generators.
+fn wrong_with_generator(said: &RawGenerator, horizon: Option<Ns>) -> Option<&'static str> {
+    if said.cores.is_some_and(|n| !(1..=4096).contains(&n)) {
+        return Some("cores must be between 1 and 4096");
+    }
+    if said.tasks.is_some_and(|n| !(1..=100_000).contains(&n)) {
+        return Some("tasks must be between 1 and 100000");
+    }
+    let load = |(low, high): (f64, f64)| low > 0.0 && low <= high && high <= 100.0;
+    if said.load.is_some_and(|range| !load(range)) {
+        return Some("load must be two numbers in order, above 0 and up to 100");
+    }
+    (horizon.is_some_and(|horizon| horizon == 0 || horizon > LONGEST))
+        .then_some("horizon must be above zero and up to 10min")
+}
+
 const SHORTEST: Ns = 1_000_000 * US;
 const LONGEST: Ns = 600 * SHORTEST;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const GOOD: &str = "schedulers = ['eevdf', 'edf', 'temponet']\nseeds = '3..5'\n\
-        must = ['temponet >= edf - 0.1']\n\n[[case]]\nname = 'any'\nhorizon = '2s'\n\
-        tournament = { cores = 1, hogs = 0 }\n";
-
-    fn parse(text: &str) -> Result<CaseFile, CaseError> {
-        CaseFile::parse(Path::new("cases.toml"), text)
-    }
-
-    #[test]
-    fn a_case_becomes_a_subject_per_seed_as_the_file_fixes_it() {
-        let file = parse(GOOD).unwrap();
-        assert_eq!(file.candidate, "temponet");
-        let case = &file.cases[0];
-        let subjects = case.subjects(None);
-        let seeds: Vec<Option<u64>> = subjects.iter().map(|s| s.seed).collect();
-        assert_eq!(seeds, [Some(3), Some(4), Some(5)]);
-        let knobs = subjects[0].knobs.as_ref().unwrap();
-        assert_eq!((knobs.cores, knobs.hogs), (1, 0));
-        assert_eq!(subjects[0].set.horizon_ns, 2 * SHORTEST);
-        assert_eq!(case.subjects(Some(&(7..=7)))[0].seed, Some(7));
-        assert_eq!(case.must.len(), 1);
-    }
-
-    #[test]
-    fn a_bad_file_is_answered_with_its_line_and_what_is_wrong() {
-        for (from, to, line, what) in [
-            ("'edf'", "'edff'", 1, "edff"),
-            ("'edf'", "'eevdf'", 1, "twice"),
-            ("3..5", "5..3", 2, "range of seeds"),
-            ("temponet >= edf", "temponet >= rm", 3, "rm"),
-            ("cores = 1", "cores = 0", 8, "between 1 and 64"),
-            ("cores = 1", "coers = 1", 8, "unknown field"),
-            ("'2s'", "'2 days'", 7, "2 days"),
-            ("tournament = {", "set = 'none.toml' # {", 8, "none.toml"),
-            ("[[case]]", "[[case]]\nset = 'x'", 6, "one of tournament"),
-            ("name = 'any'", "name = 'a b'", 6, "letters"),
-        ] {
-            assert!(GOOD.contains(from));
-            let why = parse(&GOOD.replacen(from, to, 1))
-                .err()
-                .expect(to)
-                .to_string();
-            let place = format!("cases.toml, line {line}: ");
-            // The case that names two sources is named where its name stands.
-            let place = match what {
-                "one of tournament" => "cases.toml, line 7: ".to_owned(),
-                _ => place,
-            };
-            assert!(why.starts_with(&place) && why.contains(what), "{why}");
-        }
-        assert!(parse("seeds = '1'\n").is_err());
-    }
-
-    #[test]
-    fn seeds_are_a_range_with_both_ends() {
-        assert_eq!(parse_seeds("1..20"), Ok(1..=20));
-        assert_eq!(parse_seeds("7"), Ok(7..=7));
-        for wrong in ["", "a..b", "3..1", "1..1000000", "-1..2"] {
-            assert!(parse_seeds(wrong).is_err(), "{wrong}");
-        }
-    }
-}
+mod tests;
