@@ -14,6 +14,8 @@ use procfs::MountEntry;
 use super::btf;
 use crate::proc;
 
+mod unit;
+
 /// The oldest kernel we support: the first with sched_ext.
 const OLDEST: (u32, u32) = (6, 12);
 

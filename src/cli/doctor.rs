@@ -23,6 +23,7 @@ pub struct DoctorArgs {
 
 pub fn run(args: DoctorArgs) -> ExitCode {
     let mut checks = Host::here().checks();
+    checks.extend(Host::here().unit_checks());
     checks.push(check_onnxruntime(&OrtSearch::here()));
     checks.push(check_cuda(Path::new("/")));
     let can_load = checks.iter().all(|check| check.verdict != Finding::Fail);

@@ -210,3 +210,64 @@ fn tracer_bpffs_and_lockdown_are_checked() {
     fake.remove("/proc/sys/kernel/ftrace_enabled");
     assert!(fake.refusal().contains("CONFIG_FUNCTION_TRACER"));
 }
+
+/// A scheduler that runs, with these effective capabilities and this mode of seccomp.
+fn put_daemon(fake: &Fake, caps: u64, seccomp: u32) {
+    let status = status(caps);
+    let lines = status
+        .lines()
+        .map(|line| match line.starts_with("Seccomp:") {
+            true => format!("Seccomp:\t{seccomp}\n"),
+            false => format!("{line}\n"),
+        });
+    fake.put("/proc/4000000/status", lines.collect::<String>());
+    fake.put("/proc/4000000/task/4000000/comm", "scx_temponet\n");
+    fake.put("/proc/4000000/task/4000001/comm", "temponet-hint\n");
+}
+
+fn of_unit(fake: &Fake) -> [Check; 2] {
+    fake.host().unit_checks().try_into().unwrap()
+}
+
+const TWO: u64 = 1 << CAP_BPF | 1 << CAP_PERFMON;
+const PTRACE: u64 = 1 << 19;
+
+#[test]
+fn a_unit_that_is_too_tight_or_too_loose_is_told_by_what_it_costs() {
+    let fake = Fake::good();
+    let [hints, unit] = of_unit(&fake);
+    assert_eq!((hints.verdict, unit.verdict), (Finding::Ok, Finding::Ok));
+
+    put_daemon(&fake, TWO, 2);
+    let [hints, unit] = of_unit(&fake);
+    assert_eq!((hints.verdict, unit.verdict), (Finding::Ok, Finding::Ok));
+
+    // As Debian's hardening guides mount it, in all its spellings.
+    for value in ["1", "2", "invisible", "ptraceable"] {
+        let mounts = format!("proc /proc proc rw,nosuid,hidepid={value} 0 0\n");
+        fake.put("/proc/self/mounts", mounts);
+        put_daemon(&fake, TWO, 2);
+        let [hints, _] = of_unit(&fake);
+        assert_eq!(hints.verdict, Finding::Note, "{value}");
+        assert!(hints.detail.contains("only root"), "{}", hints.detail);
+        assert!(hints.fix.unwrap().contains("CAP_SYS_PTRACE"));
+        put_daemon(&fake, TWO | PTRACE, 2);
+        let [hints, unit] = of_unit(&fake);
+        assert_eq!((hints.verdict, unit.verdict), (Finding::Ok, Finding::Ok));
+    }
+
+    put_daemon(&fake, 0x1ff_ffff_ffff, 0);
+    let [_, unit] = of_unit(&fake);
+    assert_eq!(unit.verdict, Finding::Note);
+    assert!(unit.detail.contains("38 capabilities"), "{}", unit.detail);
+    assert!(unit.detail.contains("any system call"), "{}", unit.detail);
+}
+
+#[test]
+fn a_command_of_ours_is_not_taken_for_the_scheduler() {
+    let fake = Fake::good();
+    put_daemon(&fake, 0x1ff_ffff_ffff, 0);
+    fake.remove("/proc/4000000/task/4000001");
+    let [_, unit] = of_unit(&fake);
+    assert_eq!(unit.verdict, Finding::Ok);
+}
