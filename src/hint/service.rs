@@ -2,10 +2,10 @@
 //! declared task exits or the daemon ends. With no connection open it has no timer, so an
 //! idle machine stays idle.
 //!
-//! It runs with the agent's scheduling privileges, so what strangers can make it do is
-//! bounded: connections at a time and per second, requests per second, the time that a silent
-//! connection is kept, and the length of a packet. A flood delays its sender's declarations
-//! most, other users' a little, root's and the scheduler not.
+//! It has none of the agent's scheduling privileges: it is a task like any other. What strangers
+//! can make it do is bounded all the same: connections at a time and per second, requests per
+//! second, the time that a silent connection is kept, and the length of a packet. A flood delays
+//! its sender's declarations most, other users' a little, root's and the scheduler not.
 
 use std::collections::HashMap;
 use std::io;
