@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 corpus=${1:-fuzz/corpus}
-mkdir -p "$corpus"/{rules,task_set,rtapp_workload,rtapp_log,model,model_metadata,hint,ring}
+mkdir -p "$corpus"/{rules,task_set,rtapp_workload,rtapp_log,model,model_metadata,hint,ring,accounts,answers,case,scrape}
 
 # The examples of the manual, one file each.
 awk -v out="$corpus/rules" '/^```toml/ { n++; on = 1; next } /^```/ { on = 0 } on { print > (out "/manual-" n ".toml") }' docs/guide/rules.md
@@ -53,6 +53,13 @@ printf '1.5ms' >"$corpus/hint/duration"
 # Records full of zeros and of small numbers; the fuzzer knows their length from these.
 head -c 4096 /dev/zero >"$corpus/ring/zeros"
 head -c 4096 /dev/zero | tr '\0' '\1' >"$corpus/ring/ones"
+
+printf 'ann:100000:65536\n1001:165536:65536\n\0root:x:0:0:root:/root:/bin/sh\nann:x:1000:1000::/home/ann:/bin/sh\n' >"$corpus/accounts/two-users"
+printf '\0@compare {"begin":{"id":3}}\n@compare {"failed":{"id":3,"why":"no"}}\n' >"$corpus/answers/lines"
+printf '\1{"version":1,"machine":{"kernel":"6.18","cpus":[1],"calibration_ns":188},"runs":[],"notes":[]}' >"$corpus/answers/results"
+cp docs/measurements/cases/*.toml "$corpus/case/"
+printf 'GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: application/openmetrics-text\r\n\r\n' >"$corpus/scrape/openmetrics"
+printf 'POST / HTTP/1.1\r\n\r\n' >"$corpus/scrape/post"
 
 for archive in fuzz/corpora/*.txz; do tar -xJf "$archive" -C "$corpus"; done
 find "$corpus" -type f -empty -delete

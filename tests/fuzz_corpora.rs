@@ -1,6 +1,12 @@
 //! What fuzzing came upon, tried again: the inputs in fuzz/corpora reached every piece of
 //! code that ten minutes of each target did, and fuzz/checks says what must hold.
 
+#[path = "../fuzz/checks/accounts.rs"]
+mod accounts;
+#[path = "../fuzz/checks/answers.rs"]
+mod answers;
+#[path = "../fuzz/checks/case.rs"]
+mod case;
 #[path = "../fuzz/checks/hint.rs"]
 mod hint;
 #[path = "../fuzz/checks/model.rs"]
@@ -15,6 +21,8 @@ mod rtapp_log;
 mod rtapp_workload;
 #[path = "../fuzz/checks/rules.rs"]
 mod rules;
+#[path = "../fuzz/checks/scrape.rs"]
+mod scrape;
 #[path = "../fuzz/checks/task_set.rs"]
 mod task_set;
 
@@ -58,4 +66,4 @@ macro_rules! again {
     };
 }
 
-again!(rules task_set rtapp_workload rtapp_log model model_metadata hint ring);
+again!(rules task_set rtapp_workload rtapp_log model model_metadata hint ring accounts answers case scrape);

@@ -1,6 +1,6 @@
 //! `--metrics`: the figures as text for Prometheus, in a file or at a socket.
 
-mod http;
+pub mod http;
 #[cfg(test)]
 mod tests;
 

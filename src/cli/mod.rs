@@ -8,7 +8,7 @@ pub mod eval;
 pub mod explain;
 pub mod hint;
 mod load;
-mod metrics;
+pub mod metrics;
 pub mod monitor;
 mod notify;
 mod out;

@@ -96,8 +96,9 @@ fn text(path: &Path) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
+/// What the two files say.
 #[derive(Default)]
-struct Table {
+pub struct Table {
     /// Users of this machine, who are charged themselves whatever a range says.
     users: HashSet<u32>,
     /// First id, last id, and who is charged.
@@ -105,7 +106,8 @@ struct Table {
 }
 
 impl Table {
-    fn parse(subuid: &str, passwd: &str) -> Table {
+    /// Lines that are none are left out.
+    pub fn parse(subuid: &str, passwd: &str) -> Table {
         let by_name: HashMap<&str, u32> = users(passwd).collect();
         let mut ranges = Vec::new();
         // An owner who is no user here, or root, whose ids are those of containers: the
@@ -135,7 +137,8 @@ impl Table {
         }
     }
 
-    fn account(&self, uid: u32) -> u32 {
+    /// The user that is charged for `uid`, which is not root.
+    pub fn account(&self, uid: u32) -> u32 {
         if self.users.contains(&uid) {
             return uid;
         }
