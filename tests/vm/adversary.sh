@@ -7,7 +7,7 @@
 #   --program P    the scx_temponet to test (default: the release build)
 #   --cpus N       CPUs of the guest (default: 2)
 #   --seconds N    how long each attack lasts (default: 6)
-#   --short        only the attacks that tests/vm/guest/adversary.sh plays too
+#   --short        only five attacks that need few turns of the daemon: a minute of guest time
 #   --out DIR      where the guests' files go (default: target/adversary): DIR/KERNEL
 #
 # Attacks (default: all):
