@@ -108,7 +108,11 @@ pub struct Table {
 impl Table {
     /// Lines that are none are left out.
     pub fn parse(subuid: &str, passwd: &str) -> Table {
-        let by_name: HashMap<&str, u32> = users(passwd).collect();
+        // A name may have several lines. The first is the user that it names.
+        let mut by_name: HashMap<&str, u32> = HashMap::new();
+        for (name, uid) in users(passwd) {
+            by_name.entry(name).or_insert(uid);
+        }
         let mut ranges = Vec::new();
         // An owner who is no user here, or root, whose ids are those of containers: the
         // first of their ids stands for all.
@@ -132,7 +136,7 @@ impl Table {
             ranges.push((first, first.saturating_add(count - 1), account));
         }
         Table {
-            users: by_name.into_values().collect(),
+            users: users(passwd).map(|(_, uid)| uid).collect(),
             ranges,
         }
     }
@@ -157,6 +161,14 @@ mod tests {
     const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\n\
         ann:x:1000:1000::/home/ann:/bin/sh\n\
         bob:x:1001:1001::/home/bob:/bin/sh\n";
+
+    #[test]
+    fn every_line_of_a_name_is_a_user() {
+        let passwd = "ann:x:1000:1000::/:/bin/sh\nann:x:1001:1000::/:/bin/sh\n";
+        let table = Table::parse("ann:1000:10\n", passwd);
+        let accounts = [1000, 1001, 1002].map(|uid| table.account(uid));
+        assert_eq!(accounts, [1000, 1001, 1000]);
+    }
 
     #[test]
     fn subordinate_ids_count_as_their_owner() {
