@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What tests/vm/guest/adversary.sh and tests/vm/adversary.sh share.
+# What tests/vm/adversary.sh sets up in the guest.
 
 # What an honest administrator may have set up: who owns which ids, a rule by name and a rule by
 # cgroup for the honest user (1001), and a program that is set-uid.
