@@ -142,6 +142,8 @@ impl Director {
         let file = self.folder.join("shared");
         let procs = self.group_file(self.members[at].group, "cgroup.procs");
         let member = &mut self.members[at];
+        // An order that came after the last process had ended was for that one.
+        self.shared.slot(member.task).take_command();
         let what = member.what.clone();
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("worker").arg(file);
